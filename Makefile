@@ -1,0 +1,54 @@
+# Prerequisites: Python 3.11 or newer, make; Java 17 for Spark; git 2.38 for the tests.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+TESTS ?= tests
+
+.PHONY: help demo test test-unit test-spark lint format types check-python check-test-tools clean
+
+help: ## show the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+demo: $(VENV)/demo.stamp ## set up and run the main job on real data
+	@$(BIN)/python -m benchmarks.demo
+
+test: $(VENV)/dev.stamp check-test-tools ## set up and run all tests
+	@$(BIN)/python -m pytest $(TESTS)
+
+test-unit: $(VENV)/dev.stamp ## the tests that need no JVM and start no processes
+	@$(BIN)/python -m pytest -m "not spark and not processes" $(TESTS)
+
+test-spark: $(VENV)/dev.stamp check-test-tools ## the tests that need Spark
+	@$(BIN)/python -m pytest -m spark $(TESTS)
+
+lint: $(VENV)/dev.stamp ## style
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(VENV)/dev.stamp ## strict types
+	@$(BIN)/mypy
+
+format: $(VENV)/dev.stamp ## put the code into the project's style
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+$(VENV)/demo.stamp: pyproject.toml | check-python
+	@$(PYTHON) -m venv $(VENV)
+	@echo "installing lakespark and the demo's data into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo]'
+	@touch $@
+
+$(VENV)/dev.stamp: pyproject.toml | check-python
+	@$(PYTHON) -m venv $(VENV)
+	@echo "installing lakespark with its test tools into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+check-python:
+	@$(PYTHON) scripts/check_tools.py python
+
+check-test-tools:
+	@$(PYTHON) scripts/check_tools.py python java git
+
+clean: ## remove everything that the targets made
+	rm -rf $(VENV) demo-lake build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

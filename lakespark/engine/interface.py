@@ -1,0 +1,45 @@
+"""What an engine can do. The rules of versioning are SQL text in ``algebra``; engines run it.
+
+The SQL is written in the words that DuckDB and Spark share. Frames stand in it by name in braces:
+``engine.query("select * from {left}", left=frame)``. Three functions beside the shared ones may be used:
+``octet_length(text)``, ``sha2(text, 256)`` and ``encoded_metadata(map)``, the encoding of ``lakespark.digest``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from lakespark.tree.metarange import RangeRef
+
+Frame = Any
+"""A table of an engine: an Arrow table in process, a DataFrame in Spark."""
+
+
+class Engine(Protocol):
+    """The primitives that the operations are made of."""
+
+    name: str
+
+    def frame(self, table: pa.Table) -> Frame:
+        """An Arrow table as a frame."""
+
+    def collect(self, frame: Frame) -> pa.Table:
+        """A frame as an Arrow table, in no particular order unless its query says one."""
+
+    def query(self, sql: str, **frames: Frame) -> Frame:
+        """Run a query of ``algebra`` over frames."""
+
+    def keep(self, frame: Frame) -> Frame:
+        """A frame that is used several times, computed once."""
+
+    def read_ranges(self, ranges: Sequence[RangeRef], columns: Sequence[str]) -> Frame:
+        """Entries of ranges."""
+
+    def number_ranges(self, paths: Frame, max_paths: Sequence[str]) -> Frame:
+        """The frame with a column ``range_number``: the first range whose last path is not below ``path``."""
+
+    def write_ranges(self, rows: Frame, threshold: str, reuse: Mapping[str, RangeRef]) -> list[RangeRef]:
+        """Sort entries, cut them into ranges, write those that ``reuse`` (by range id) does not hold."""

@@ -1,0 +1,120 @@
+"""Committing what a branch has staged."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from lakespark import digest
+from lakespark.errors import BadRequestException, NothingToCommitError
+from lakespark.model import Commit, CommitRecord, Operation, RefChange, Sealed
+from lakespark.operations import staged, trees
+from lakespark.operations.opened import EngineName, OpenRepository
+from lakespark.operations.resolve import commit_record
+from lakespark.tree.metarange import Metarange, write_metarange
+
+
+def commit(
+    repository: OpenRepository,
+    branch: str,
+    *,
+    message: str,
+    metadata: Mapping[str, str] | None = None,
+    committer: str | None = None,
+    date: int | None = None,
+    allow_empty: bool = False,
+    engine: EngineName | None = None,
+) -> CommitRecord:
+    """Commit the staged changes of a branch. Raises NothingToCommitError unless ``allow_empty``."""
+    check_metadata(message, metadata)
+
+    def decide() -> Operation:
+        before = staged.newest_view(repository, branch)
+        state = before.state
+        head = commit_record(repository, state.commit_id)
+        base = repository.tree(head)
+        run = repository.engine(engine, base.ranges)
+        # allow_empty also takes in new addresses of equal contents, so nothing is reused then
+        reuse = {} if allow_empty else base.by_id
+        tree = trees.apply_changes(run, base, staged.changes(run, before, base), reuse)
+        if tree.id == base.id and not allow_empty:
+            raise NothingToCommitError(f"nothing to commit on branch {branch!r}: stage a change first, or allow_empty")
+        record = new_record(
+            repository,
+            tree,
+            (head,),
+            message=message,
+            metadata=metadata,
+            committer=committer,
+            date=date,
+            unchanged=head if tree.ranges == base.ranges else None,
+        )
+        after = replace(
+            state,
+            commit_id=record.commit.id,
+            token=repository.new_staging(),
+            sealed=(Sealed(state.token, before.watermark),),
+        )
+        return Operation("commit", (RefChange(branch, state, after),), new_commits(record))
+
+    operation = repository.ledger.operate(decide)
+    head = operation.changes[0].after
+    if head is None:
+        raise AssertionError(branch)
+    return commit_record(repository, head.commit_id)
+
+
+def new_record(
+    repository: OpenRepository,
+    tree: Metarange,
+    parents: Sequence[CommitRecord],
+    *,
+    message: str,
+    metadata: Mapping[str, str] | None,
+    committer: str | None,
+    date: int | None,
+    unchanged: CommitRecord | None = None,
+) -> CommitRecord:
+    """The record of a commit of a tree, whose metarange is written unless ``unchanged`` has that very one.
+
+    If the ledger has a commit of that id already, that one: the same contents, message and second.
+    """
+    commit = Commit(
+        id="",
+        parents=tuple(parent.commit.id for parent in parents),
+        committer=committer or repository.user,
+        message=message,
+        creation_date=int(time.time()) if date is None else int(date),
+        meta_range_id=tree.id,
+        metadata=dict(metadata or {}),
+    )
+    commit = commit._replace(
+        id=digest.commit_id(
+            committer=commit.committer,
+            message=message,
+            metarange=tree.id,
+            creation_date=commit.creation_date,
+            metadata=commit.metadata,
+            parents=commit.parents,
+        )
+    )
+    known = repository.ledger.commit_after(commit.id, parents)
+    if known is not None:
+        return known
+    metarange = unchanged.metarange if unchanged is not None else write_metarange(repository.store, tree)
+    return CommitRecord(commit, metarange)
+
+
+def new_commits(record: CommitRecord) -> tuple[CommitRecord, ...]:
+    """The record if it is not in the ledger yet, for an operation's list of commits."""
+    return () if record.number >= 0 else (record,)
+
+
+def check_metadata(message: str, metadata: Mapping[str, str] | None) -> None:
+    """Raises BadRequestException for a message or metadata that is not text."""
+    if not isinstance(message, str):
+        raise BadRequestException(f"a commit message is a str, not {type(message).__name__}")
+    for key, value in (metadata or {}).items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise BadRequestException(f"commit metadata is str to str, not {key!r}: {value!r}")

@@ -1,0 +1,217 @@
+"""Merge, revert and cherry-pick: the same three-way merge with other bases, and what is recorded of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from lakespark.errors import (
+    BadRequestException,
+    DirtyBranchError,
+    ForbiddenException,
+    NothingToMergeError,
+    RefNotFoundError,
+)
+from lakespark.model import CommitRecord, Operation, RefChange, RefState
+from lakespark.operations import bases, staged
+from lakespark.operations.commit import check_metadata, new_commits, new_record
+from lakespark.operations.opened import EngineName, OpenRepository
+from lakespark.operations.resolutions import Resolutions
+from lakespark.operations.resolve import Resolved, commit_record, resolve
+from lakespark.operations.three_way import Sides, Strategy, check_strategy, merge_trees
+from lakespark.tree.metarange import Metarange
+
+_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a merge, revert or cherry-pick was asked for, beside its sides."""
+
+    message: str | None = None
+    metadata: Mapping[str, str] | None = None
+    committer: str | None = None
+    date: int | None = None
+    strategy: Strategy | None = None
+    resolutions: Mapping[str, Any] | pa.Table | None = None
+    allow_empty: bool = False
+    engine: EngineName | None = None
+
+    def check(self) -> None:
+        """Raises BadRequestException for values that no merge takes."""
+        check_strategy(self.strategy)
+        check_metadata(self.message or "", self.metadata)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A landed merge: its commit, its bases, and the conflicts that the strategy decided."""
+
+    record: CommitRecord
+    bases: tuple[CommitRecord, ...]
+    conflicts: pa.Table
+
+
+def merge(
+    repository: OpenRepository,
+    source: str,
+    destination: str,
+    wanted: Wanted,
+    *,
+    squash: bool = False,
+    also: Sequence[RefChange] = (),
+    tag: str | None = None,
+) -> Outcome:
+    """Merge a ref expression into a branch without uncommitted changes.
+
+    ``also``: ref changes of the same operation, and a ``tag`` to put on the merge commit: what a transaction
+    ends with. Raises NothingToMergeError, DirtyBranchError, MergeConflictError.
+    """
+    wanted.check()
+    resolutions = Resolutions.parse(repository, wanted.resolutions)
+    outcome: list[Outcome] = []
+
+    def decide() -> Operation:
+        into = check_clean(repository, destination)
+        given = resolve(repository, source)
+        _check_source(given, destination, is_own_transaction=bool(also))
+        head = commit_record(repository, into.commit_id)
+        found = bases.merge_bases(repository, given.commit_id, head.commit.id)
+        if [base.commit.id for base in found] == [given.commit_id] and not wanted.allow_empty and not len(resolutions):
+            raise NothingToMergeError(f"nothing to merge: {destination!r} has all of {source!r} already")
+        sides = Sides(found, repository.tree(given.record), repository.tree(head), (source, destination))
+        merged = merge_trees(repository, sides, strategy=wanted.strategy, resolutions=resolutions, engine=wanted.engine)
+        if not merged.source_changed and not wanted.allow_empty and merged.tree.id == sides.destination.id:
+            raise NothingToMergeError(f"nothing to merge: {source!r} changed nothing since {destination!r} had it")
+        record = new_record(
+            repository,
+            merged.tree,
+            (head,) if squash else (head, given.record),
+            message=wanted.message if wanted.message is not None else f"Merge {source!r} into {destination!r}",
+            metadata=wanted.metadata,
+            committer=wanted.committer,
+            date=wanted.date,
+            unchanged=_unchanged(merged.tree, (sides.destination, head), (sides.source, given.record)),
+        )
+        outcome[:] = [Outcome(record, tuple(found), merged.conflicts)]
+        changes = [RefChange(destination, into, replace(into, commit_id=record.commit.id)), *also]
+        if tag is not None:
+            changes.append(RefChange(tag, None, RefState("tag", record.commit.id)))
+        return Operation("merge", tuple(changes), new_commits(record), (("source", source),))
+
+    repository.ledger.operate(decide)
+    return outcome[0]
+
+
+def revert(repository: OpenRepository, branch: str, reference: str, wanted: Wanted, *, parent: int = 0) -> CommitRecord:
+    """Undo on a branch what a commit did against its parent: a merge with that commit as the base."""
+    given = resolve(repository, reference)
+    before = _parent(repository, given, parent, "revert")
+    message = wanted.message if wanted.message is not None else f"Revert {given.record.commit.message!r}"
+    wanted = replace(wanted, message=message)
+    return _reapply(repository, branch, "revert", reference, base=given.record, source=before, wanted=wanted)
+
+
+def cherry_pick(
+    repository: OpenRepository, branch: str, reference: str, wanted: Wanted, *, parent: int = 0
+) -> CommitRecord:
+    """Do on a branch what a commit did against its parent: a merge with that parent as the base."""
+    given = resolve(repository, reference)
+    before = _parent(repository, given, parent, "cherry-pick")
+    message = wanted.message if wanted.message is not None else given.record.commit.message
+    metadata = given.record.commit.metadata if wanted.metadata is None else wanted.metadata
+    wanted = replace(wanted, message=message, metadata=metadata)
+    return _reapply(repository, branch, "cherry-pick", reference, base=before, source=given.record, wanted=wanted)
+
+
+def _reapply(
+    repository: OpenRepository,
+    branch: str,
+    verb: str,
+    reference: str,
+    *,
+    base: CommitRecord,
+    source: CommitRecord,
+    wanted: Wanted,
+) -> CommitRecord:
+    wanted.check()
+    resolutions = Resolutions.parse(repository, wanted.resolutions)
+    records: list[CommitRecord] = []
+
+    def decide() -> Operation:
+        into = check_clean(repository, branch)
+        head = commit_record(repository, into.commit_id)
+        sides = Sides((base,), repository.tree(source), repository.tree(head), (f"{verb} of {reference}", branch))
+        merged = merge_trees(repository, sides, strategy=wanted.strategy, resolutions=resolutions, engine=wanted.engine)
+        if merged.tree.id == sides.destination.id and not wanted.allow_empty:
+            raise NothingToMergeError(f"nothing to {verb}: {branch!r} is the same with and without {reference!r}")
+        record = new_record(
+            repository,
+            merged.tree,
+            (head,),
+            message=wanted.message or "",
+            metadata=wanted.metadata,
+            committer=wanted.committer,
+            date=wanted.date,
+            unchanged=head if merged.tree.ranges == sides.destination.ranges else None,
+        )
+        records[:] = [record]
+        change = RefChange(branch, into, replace(into, commit_id=record.commit.id))
+        return Operation(verb, (change,), new_commits(record), (("commit", reference),))
+
+    repository.ledger.operate(decide)
+    return commit_record(repository, records[0].commit.id)
+
+
+def check_clean(repository: OpenRepository, branch: str) -> RefState:
+    """The state of a branch without uncommitted changes. Raises DirtyBranchError that names some of them."""
+    before = staged.newest_view(repository, branch)
+    if not before.rows().num_rows:
+        return before.state
+    tree = repository.tree(commit_record(repository, before.state.commit_id))
+    run = repository.local_engine
+    found = run.collect(staged.uncommitted(run, before, tree))
+    if found.num_rows:
+        rows = found.slice(0, _NAMED).to_pylist()
+        named = "; ".join(
+            f"{row['path']} ({row['type']} by {row['written_by']} at {row['written_at']})" for row in rows
+        )
+        more = f" and {found.num_rows - _NAMED} more" if found.num_rows > _NAMED else ""
+        raise DirtyBranchError(
+            f"branch {branch!r} has {found.num_rows} uncommitted change{'s' * (found.num_rows != 1)}: {named}{more}; "
+            "commit or reset them first"
+        )
+    return before.state
+
+
+def _check_source(source: Resolved, destination: str, *, is_own_transaction: bool) -> None:
+    if source.expression == destination:
+        raise BadRequestException(f"cannot merge branch {destination!r} into itself")
+    if source.branch is not None and source.branch.hidden and not is_own_transaction:
+        raise ForbiddenException(
+            f"branch {source.expression!r} is a hidden branch, left by a transaction that did not finish: "
+            f"to use what it holds, merge {source.expression + '@'!r}"
+        )
+
+
+def _unchanged(tree: Metarange, *sides: tuple[Metarange, CommitRecord]) -> CommitRecord | None:
+    """The side whose very tree the merge took over, if any: its metarange file serves again."""
+    return next((record for side, record in sides if side == tree), None)
+
+
+def _parent(repository: OpenRepository, given: Resolved, parent: int, verb: str) -> CommitRecord:
+    """The parent that a commit is compared with: by its number from 1, which a merge must name."""
+    have = given.record.commit.parents
+    if not have:
+        raise BadRequestException(f"cannot {verb} {given.expression!r}: it is the initial commit and has no parent")
+    if parent == 0 and len(have) > 1:
+        raise BadRequestException(
+            f"cannot {verb} {given.expression!r} without a parent number: it is a merge of {len(have)} parents; "
+            "say which of them (from 1) it is to be compared with"
+        )
+    if parent < 0 or parent > len(have):
+        raise RefNotFoundError(f"{given.expression!r} has no parent number {parent}: it has {len(have)}")
+    return commit_record(repository, have[max(parent, 1) - 1])

@@ -1,0 +1,134 @@
+"""The parts of one open repository, shared by all handles on it."""
+
+from __future__ import annotations
+
+import threading
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Literal
+
+from lakespark.errors import BadRequestException
+from lakespark.model import CommitRecord, FileRef
+from lakespark.storage import Location, ObjectStore, Store, open_store, parse_location
+from lakespark.tables.ledger import Ledger
+from lakespark.tables.staging import StagingTable, new_token
+
+if TYPE_CHECKING:
+    from lakespark.engine import Engine
+    from lakespark.engine.duckdb import DuckDBEngine
+    from lakespark.tree.metarange import Metarange, RangeRef
+
+EngineName = Literal["auto", "duckdb", "spark"]
+SPARK_ENTRIES = 5_000_000
+"""``engine="auto"`` takes Spark, if there is a session, when more entries than this stand in differing ranges."""
+
+_TREES_KEPT = 64
+_STAGING_TABLES_KEPT = 256
+
+
+class OpenRepository:
+    """Store, ledger, staging tables and engines of one repository. Safe to share between threads."""
+
+    def __init__(
+        self, store: Store, *, user: str, spark: Any = None, engine: EngineName = "auto", options: dict[str, Any]
+    ) -> None:
+        self.store = store
+        self.user = user
+        self.ledger = Ledger(store, user=user)
+        self._spark_session = spark
+        self._engine_name: EngineName = engine
+        self._options = options
+        self._lock = threading.Lock()
+        self._staging: dict[str, StagingTable] = {}
+        self._foreign: dict[str, ObjectStore] = {}
+        self._trees = lru_cache(maxsize=_TREES_KEPT)(self._read_tree)
+
+    # -- settings ------------------------------------------------------------------------------------------
+
+    @property
+    def default_branch(self) -> str:
+        """Name of the branch that cannot be deleted."""
+        return self.ledger.settings()["default_branch"]
+
+    # -- trees ---------------------------------------------------------------------------------------------
+
+    def tree(self, record: CommitRecord) -> Metarange:
+        """The tree of a commit. Raises MissingFileError or CorruptFileError naming its metarange."""
+        return self._trees(record.metarange)
+
+    def _read_tree(self, ref: FileRef) -> Metarange:
+        from lakespark.tree.metarange import read_metarange  # noqa: PLC0415 - `log` needs no tree
+
+        return read_metarange(self.store, ref)
+
+    # -- staging -------------------------------------------------------------------------------------------
+
+    def staging(self, token: str) -> StagingTable:
+        """The shared handle on a token's staging table."""
+        with self._lock:
+            table = self._staging.get(token)
+            if table is None:
+                while len(self._staging) >= _STAGING_TABLES_KEPT:
+                    self._staging.pop(next(iter(self._staging)))
+                table = self._staging[token] = StagingTable(self.store, token)
+            return table
+
+    def new_staging(self) -> str:
+        """A fresh token with its table."""
+        token = new_token()
+        self.staging(token).create()
+        return token
+
+    # -- engines -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def local_engine(self) -> DuckDBEngine:
+        """The in-process engine."""
+        from lakespark.engine.duckdb import DuckDBEngine  # noqa: PLC0415 - slow to import
+
+        return DuckDBEngine(self.store)
+
+    @cached_property
+    def _spark_engine(self) -> Engine:
+        from lakespark.engine.spark import SparkEngine  # noqa: PLC0415 - needs pyspark
+
+        if self._spark_session is None:
+            raise BadRequestException("engine='spark' needs a session: pass spark=<SparkSession> to the lake")
+        return SparkEngine(self._spark_session, self.store)
+
+    def engine(self, name: EngineName | None = None, ranges: tuple[RangeRef, ...] = ()) -> Engine:
+        """The engine for work on ``ranges``, by name or, for ``auto``, by the number of their entries."""
+        name = name or self._engine_name
+        if name == "auto":
+            is_large = sum(ref.count for ref in ranges) > SPARK_ENTRIES
+            name = "spark" if is_large and self._spark_session is not None else "duckdb"
+        if name == "duckdb":
+            return self.local_engine
+        if name == "spark":
+            return self._spark_engine
+        raise BadRequestException(f"unknown engine {name!r}: use 'auto', 'duckdb' or 'spark'")
+
+    # -- contents ------------------------------------------------------------------------------------------
+
+    def contents(self, physical_address: str) -> tuple[Store, str]:
+        """The store and key of a physical address: relative to the namespace, or a full URL."""
+        if "://" not in physical_address:
+            return self.store, physical_address
+        location = parse_location(physical_address)
+        folder, _, name = location.path.rpartition("/")
+        root = Location(location.scheme, location.bucket, folder or ("/" if location.scheme == "file" else ""))
+        with self._lock:
+            store = self._foreign.setdefault(root.url, open_store(root, **self._options))
+        return store, name
+
+    def full_address(self, physical_address: str) -> str:
+        """A physical address as a full URL."""
+        if "://" in physical_address:
+            return physical_address
+        return self.store.location.child(physical_address).url
+
+    def relative_address(self, physical_address: str) -> str:
+        """A physical address as it is stored: relative where it lies inside the namespace."""
+        if "://" not in physical_address:
+            return physical_address
+        url, root = parse_location(physical_address).url, self.store.location.url + "/"
+        return url[len(root) :] if url.startswith(root) else physical_address

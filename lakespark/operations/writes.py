@@ -1,0 +1,121 @@
+"""Writing to a branch: rows into its staging table, acknowledged once the branch still stages there.
+
+Writers of one process that write to one branch at once share an append: one of them takes what all have queued,
+appends it and reads the branch again for all of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from lakespark.errors import MissingFileError, StateUnknownError
+from lakespark.operations import staged
+from lakespark.operations.opened import OpenRepository
+from lakespark.operations.resolve import branch_state
+from lakespark.tables.staging import staged_rows
+
+_TRIES = 20
+
+
+def append(repository: OpenRepository, branch: str, rows: pa.Table) -> None:
+    """Stage a batch. Returns when it is sure to be in the branch: in its staging area or in a later commit.
+
+    The branch is read again after the append. If its token is no longer current, a commit may have sealed it
+    without having read the batch, so the batch is copied under the new token. Raises StateUnknownError after a
+    bounded number of copies.
+    """
+    for _ in range(_TRIES):
+        state = branch_state(repository, branch)
+        try:
+            repository.staging(state.token).append(rows)
+        except MissingFileError:
+            if branch_state(repository, branch) == state:
+                raise
+            continue
+        if branch_state(repository, branch).token == state.token:
+            return
+    raise StateUnknownError(
+        f"branch {branch!r} was committed {_TRIES} times while a write to it was under way: "
+        "the write may be in one of those commits or staged; look before repeating"
+    )
+
+
+def append_if(
+    repository: OpenRepository,
+    branch: str,
+    rows: pa.Table,
+    check: Callable[[staged.StagedView], None],
+) -> None:
+    """Stage a batch if ``check`` passes on the very rows that come before it.
+
+    ``check`` raises if the batch must not be staged. It is asked again whenever another batch came first.
+    """
+    for _ in range(_TRIES):
+        before = staged.newest_view(repository, branch)
+        check(before)
+        table, _above = before.parts[-1]
+        if not table.append_next(rows, before.watermark):
+            continue
+        if branch_state(repository, branch).token == before.state.token:
+            return
+    raise StateUnknownError(f"branch {branch!r} changed {_TRIES} times while an exclusive write to it was under way")
+
+
+class SharedAppends:
+    """Queues of rows to stage, one a branch, appended by whichever waiting thread comes first."""
+
+    def __init__(self, repository: OpenRepository) -> None:
+        self._repository = repository
+        self._lock = threading.Lock()
+        self._queues: dict[str, _Queue] = {}
+
+    def append(self, branch: str, row: dict[str, Any]) -> None:
+        """Stage one row; returns when it is acknowledged."""
+        with self._lock:
+            queue = self._queues.setdefault(branch, _Queue())
+        queue.append(row, lambda rows: append(self._repository, branch, staged_rows(rows, user=self._repository.user)))
+
+
+class _Queue:
+    """Rows that wait for an append. One thread appends at a time, everything that waits by then."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._appending = threading.Lock()
+        self._waiting: list[_Waiting] = []
+
+    def append(self, row: dict[str, Any], append_rows: Callable[[list[dict[str, Any]]], None]) -> None:
+        mine = _Waiting(row)
+        with self._lock:
+            self._waiting.append(mine)
+        with self._appending:
+            if not mine.is_done:
+                self._append_all(append_rows)
+        if mine.failure is not None:
+            raise mine.failure
+
+    def _append_all(self, append_rows: Callable[[list[dict[str, Any]]], None]) -> None:
+        with self._lock:
+            batch, self._waiting = self._waiting, []
+        failure: BaseException | None = None
+        try:
+            append_rows([waiting.row for waiting in batch])
+        except BaseException as error:  # noqa: BLE001 - handed to every thread whose row it was
+            failure = error
+        for waiting in batch:
+            waiting.failure, waiting.is_done = failure, True
+
+
+class _Waiting:
+    """One queued row."""
+
+    __slots__ = ("failure", "is_done", "row")
+
+    def __init__(self, row: dict[str, Any]) -> None:
+        self.row = row
+        self.is_done = False
+        self.failure: BaseException | None = None

@@ -1,0 +1,201 @@
+"""A repository: branches, tags and commits over one storage namespace."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from lakespark.branch import Branch
+from lakespark.errors import RepositoryNotFoundError
+from lakespark.model import Commit, OperationInfo, RefChange, RefState, RepositoryProperties
+from lakespark.names import check_repository
+from lakespark.operations import bases, creation
+from lakespark.operations.opened import EngineName, OpenRepository
+from lakespark.operations.resolve import resolve
+from lakespark.operations.writes import SharedAppends
+from lakespark.reference import Reference
+from lakespark.storage import open_store
+from lakespark.tag import Tag
+
+if TYPE_CHECKING:
+    from lakespark.lake import Lake
+
+
+class Repository:
+    """A repository of a lake, or one opened from its storage namespace. Making one reads nothing."""
+
+    def __init__(self, repository_id: str | None, lake: Lake | None, opened: OpenRepository | None = None) -> None:
+        self._id = repository_id
+        self._lake = lake
+        if opened is not None:
+            self.opened = opened
+        self.write_id = secrets.token_hex(8)
+
+    @classmethod
+    def open(
+        cls,
+        storage_namespace: str,
+        *,
+        user: str = "anonymous",
+        spark: Any = None,
+        engine: EngineName = "auto",
+        **options: Any,
+    ) -> Repository:
+        """Open a repository straight from its storage namespace. Raises RepositoryNotFoundError."""
+        store = open_store(storage_namespace, **options)
+        opened = OpenRepository(store, user=user, spark=spark, engine=engine, options=options)
+        creation.check_format(opened)
+        return cls(None, None, opened)
+
+    @cached_property
+    def opened(self) -> OpenRepository:
+        """The parts of the open repository, found through the lake at first use."""
+        if self._lake is None or self._id is None:
+            raise RepositoryNotFoundError("this repository handle belongs to no lake")
+        namespace = self._lake.catalog.repositories().get(check_repository(self._id))
+        if namespace is None:
+            raise RepositoryNotFoundError(f"repository {self._id!r} not found in the lake at {self._lake.location}")
+        opened = self._lake.open_namespace(namespace)
+        creation.check_format(opened)
+        return opened
+
+    @cached_property
+    def shared_appends(self) -> SharedAppends:
+        """Where this repository's handles stage single rows."""
+        return SharedAppends(self.opened)
+
+    @cached_property
+    def id(self) -> str:
+        """Name of the repository."""
+        return self._id if self._id is not None else self._settings()["name"]
+
+    def __str__(self) -> str:
+        return f"lakefs://{self.id}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(id={self.id!r})"
+
+    # -- life ----------------------------------------------------------------------------------------------
+
+    def create(
+        self,
+        storage_namespace: str | None = None,
+        default_branch: str = "main",
+        exist_ok: bool = False,  # noqa: FBT001, FBT002 - the SDK's signature
+        *,
+        metadata: Mapping[str, str] | None = None,
+        range_entries: int | None = None,
+    ) -> Repository:
+        """Create the repository, or go on with a creation that was interrupted.
+
+        ``storage_namespace`` defaults to a folder of the repository's name in the lake. ``range_entries``: mean
+        number of entries of a range. Raises NameTakenError unless ``exist_ok``, NamespaceInUseError.
+        """
+        if self._lake is None or self._id is None:
+            raise RepositoryNotFoundError("a repository is created through a lake: Lake(...).repository(id).create()")
+        check_repository(self._id)
+        self.opened = creation.create(
+            self._lake.catalog,
+            self._lake.open_namespace,
+            creation.NewRepository(
+                name=self._id,
+                lake=self._lake.location,
+                namespace=storage_namespace or self._lake.default_namespace(self._id),
+                default_branch=default_branch,
+                metadata=dict(metadata or {}),
+                range_entries=range_entries,
+            ),
+            exist_ok=exist_ok,
+        )
+        return self
+
+    def delete(self) -> None:
+        """Take the repository out of its lake. Its contents stay: creating it again there attaches them."""
+        name = self.id
+        if self._lake is None or self.opened is None:
+            raise RepositoryNotFoundError("a repository is deleted through its lake")
+        self._lake.catalog.detach(name)
+        del self.opened
+
+    @property
+    def properties(self) -> RepositoryProperties:
+        """Name, creation time, default branch and storage namespace."""
+        settings = self._settings()
+        return RepositoryProperties(
+            id=self.id,
+            creation_date=int(settings["creation_date"]),
+            default_branch=settings["default_branch"],
+            storage_namespace=str(self.opened.store.location),
+        )
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """Metadata that the repository was created with."""
+        prefix = creation.METADATA_PREFIX
+        return {name.removeprefix(prefix): value for name, value in self._settings().items() if name.startswith(prefix)}
+
+    # -- refs ----------------------------------------------------------------------------------------------
+
+    def branch(self, branch_id: str) -> Branch:
+        """A handle on a branch."""
+        return Branch(self, branch_id)
+
+    def tag(self, tag_id: str) -> Tag:
+        """A handle on a tag."""
+        return Tag(self, tag_id)
+
+    def ref(self, ref_id: str) -> Reference:
+        """A handle on any ref expression."""
+        return Reference(self, ref_id)
+
+    def commit(self, commit_id: str) -> Reference:
+        """A handle on a commit."""
+        return Reference(self, commit_id)
+
+    def branches(
+        self,
+        max_amount: int | None = None,
+        after: str | None = None,
+        prefix: str | None = None,
+        *,
+        hidden: bool = False,
+    ) -> Iterator[Branch]:
+        """Branches in order of name; with ``hidden`` those that transactions left as well."""
+
+        def is_shown(state: RefState) -> bool:
+            return state.kind == "branch" and (hidden or not state.hidden)
+
+        for name in self._names(is_shown, max_amount, after, prefix):
+            yield Branch(self, name)
+
+    def tags(self, max_amount: int | None = None, after: str | None = None, prefix: str | None = None) -> Iterator[Tag]:
+        """Tags in order of name."""
+        for name in self._names(lambda state: state.kind == "tag", max_amount, after, prefix):
+            yield Tag(self, name)
+
+    def merge_bases(self, left: str | Reference, right: str | Reference) -> list[Commit]:
+        """All best common ancestors of two refs, the oldest first."""
+        opened = self.opened
+        ids = (resolve(opened, str(left)).commit_id, resolve(opened, str(right)).commit_id)
+        return [record.commit for record in bases.merge_bases(opened, *ids)]
+
+    def operations(self) -> Iterator[tuple[OperationInfo, tuple[RefChange, ...]]]:
+        """Every operation with the refs that it changed, the newest first."""
+        self.opened.ledger.refresh()
+        return self.opened.ledger.operations()
+
+    # -- parts ---------------------------------------------------------------------------------------------
+
+    def _settings(self) -> dict[str, str]:
+        self.opened.ledger.refresh()
+        return self.opened.ledger.settings()
+
+    def _names(
+        self, is_shown: Callable[[RefState], bool], max_amount: int | None, after: str | None, prefix: str | None
+    ) -> list[str]:
+        self.opened.ledger.refresh()
+        refs = self.opened.ledger.refs()
+        names = sorted(name for name, state in refs.items() if is_shown(state) and name.startswith(prefix or ""))
+        return [name for name in names if name > (after or "")][:max_amount]

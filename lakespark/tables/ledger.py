@@ -1,0 +1,291 @@
+"""The ledger: the one Delta table in which every operation of a repository stands, and the state that follows.
+
+A handle keeps the refs, settings and features in memory, follows the log entry by entry, and reads commits of
+older files when somebody asks for them, newest file first. ``_state/latest.parquet`` beside the table is a
+derived snapshot (refs, settings, their commits and the live files at one version), written by whoever compacts;
+it can be lost and is never a source of truth.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import random
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakespark.errors import (
+    AmbiguousRefError,
+    ContentionError,
+    RepositoryNotFoundError,
+    StorageError,
+    UnsupportedFormatError,
+)
+from lakespark.model import CommitRecord, Operation, OperationInfo, RefChange, RefState
+from lakespark.storage import Store
+from lakespark.tables import ledger_rows
+from lakespark.tables.delta_log import DataFile, DeltaLog, LogEntry, LogExpiredError
+
+ROOT = "_lakespark/ledger"
+SNAPSHOT = f"{ROOT}/_state/latest.parquet"
+KNOWN_FEATURES = frozenset({"ranges-v1", "staging-v1"})
+_TRIES = 40
+_SHORTEST_PREFIX = 4
+
+
+class Ledger:
+    """A handle on a repository's ledger. Safe to share between threads."""
+
+    def __init__(self, store: Store, *, user: str) -> None:
+        self._store = store
+        self._user = user
+        self._lock = threading.RLock()
+        self._clear()
+
+    # -- reading -------------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Follow the log to its end. Raises RepositoryNotFoundError if there is no ledger."""
+        with self._lock:
+            if self._log.version < 0:
+                self._load()
+                return
+            try:
+                entries = self._log.refresh()
+            except LogExpiredError:
+                self._clear()
+                self._load()
+            else:
+                self._follow(entries)
+
+    def exists(self) -> bool:
+        """Whether there is a ledger at all."""
+        try:
+            self.refresh()
+        except RepositoryNotFoundError:
+            return False
+        return True
+
+    @property
+    def version(self) -> int:
+        """Number of the newest log entry seen."""
+        return self._log.version
+
+    def refs(self) -> dict[str, RefState]:
+        """Every branch and tag, as of the last refresh."""
+        with self._lock:
+            return dict(self._refs)
+
+    def ref(self, name: str) -> RefState | None:
+        """One branch or tag, as of the last refresh."""
+        return self._refs.get(name)
+
+    def settings(self) -> dict[str, str]:
+        """Settings of the repository, as of the last refresh."""
+        with self._lock:
+            return dict(self._settings)
+
+    def commit(self, commit_id: str) -> CommitRecord | None:
+        """A commit, or None if the ledger has none of that id."""
+        with self._lock:
+            while (record := self._commits.get(commit_id)) is None and self._unread:
+                self._read_commits(self._unread.pop())
+            return record
+
+    def commit_after(self, commit_id: str, parents: Iterable[CommitRecord]) -> CommitRecord | None:
+        """As ``commit``, for an id whose record must stand after its parents': looks no further back."""
+        with self._lock:
+            floor = max((ledger_rows.commit_place(parent)[0] for parent in parents), default=0)
+            while self._unread and self._unread[-1].last >= floor:
+                self._read_commits(self._unread.pop())
+            return self._commits.get(commit_id)
+
+    def commit_by_prefix(self, prefix: str) -> CommitRecord | None:
+        """The only commit whose id starts with ``prefix`` (four or more hex digits), or None.
+
+        Raises AmbiguousRefError with the candidates if there are several.
+        """
+        if len(prefix) < _SHORTEST_PREFIX or not set(prefix) <= set("0123456789abcdef"):
+            return None
+        found = sorted(commit_id for commit_id in self._all_commits() if commit_id.startswith(prefix))
+        if len(found) > 1:
+            raise AmbiguousRefError(
+                f"commit id prefix {prefix!r} is ambiguous: it fits {', '.join(found[:10])}; give more digits", found
+            )
+        return self._commits[found[0]] if found else None
+
+    def operations(self) -> Iterator[tuple[OperationInfo, tuple[RefChange, ...]]]:
+        """Every operation with its ref changes, the newest first."""
+        with self._lock:
+            files = sorted(self._log.files.values(), key=lambda file: -file.last)
+        for file in files:
+            rows = self._log.read_rows(file).sort_by([("entry", "descending"), ("position", "ascending")]).to_pylist()
+            for row in rows:
+                if row["kind"] == "operation":
+                    changes = [r for r in rows if r["entry"] == row["entry"] and r["kind"] in ("branch", "tag")]
+                    yield ledger_rows.operation_info(row), tuple(map(ledger_rows.ref_change, changes))
+
+    # -- writing -------------------------------------------------------------------------------------------
+
+    def create(self, settings: dict[str, str], operation: Operation) -> bool:
+        """Put entry 0 of a new repository. False if there is a ledger already."""
+        rows = ledger_rows.operation_rows(operation, user=self._user, at=int(time.time()), write_id=_write_id())
+        rows += [ledger_rows.feature_row(name) for name in sorted(KNOWN_FEATURES)]
+        rows += [ledger_rows.setting_row(name, value) for name, value in settings.items()]
+        return self._log.create_with(ledger_rows.to_table(rows))
+
+    def operate(self, decide: Callable[[], Operation]) -> Operation:
+        """Land one operation: decide on the newest state, put it, and decide again if the state has moved.
+
+        ``decide`` states what it expects by the ``before`` of its ref changes; entries of other writers that
+        touch none of that do not disturb it. Raises ContentionError after a bounded number of tries.
+        """
+        for attempt in range(_TRIES):
+            self.refresh()
+            operation = decide()
+            if self._land(operation):
+                return operation
+            time.sleep(random.uniform(0, min(0.5, 0.002 * 2**attempt)))  # noqa: S311 - jitter, not a secret
+        raise ContentionError(
+            f"{operation.verb} lost to other writers {_TRIES} times in a row; nothing was changed, try again"
+        )
+
+    def _land(self, operation: Operation) -> bool:
+        rows = ledger_rows.operation_rows(operation, user=self._user, at=int(time.time()), write_id=_write_id())
+        with self._lock:
+            if not self._holds(operation):
+                return False
+            file = self._log.write_file(ledger_rows.to_table(rows))
+            while not self._log.put_rows(file, self._log.version + 1):
+                self.refresh()
+                if not self._holds(operation):
+                    return False
+            self._apply_rows({"entry": self._log.version, "position": i, **row} for i, row in enumerate(rows))
+            self._tidy()
+        return True
+
+    def _holds(self, operation: Operation) -> bool:
+        """Whether the state is still the one that the operation was decided on."""
+        refs_hold = all(self._refs.get(change.name) == change.before for change in operation.changes)
+        return refs_hold and not any(record.commit.id in self._commits for record in operation.commits)
+
+    def _tidy(self) -> None:
+        """Compact and write the snapshot if it is time. Derived work: a failing store does not fail its caller."""
+        with contextlib.suppress(StorageError):
+            while self._log.compact():
+                self._write_snapshot()
+            self._log.checkpoint_if_due()
+
+    # -- parts ---------------------------------------------------------------------------------------------
+
+    def _clear(self) -> None:
+        self._log = DeltaLog(self._store, ROOT, ledger_rows.LEDGER_SCHEMA)
+        self._refs: dict[str, RefState] = {}
+        self._settings: dict[str, str] = {}
+        self._features: set[str] = set()
+        self._commits: dict[str, CommitRecord] = {}
+        self._unread: list[DataFile] = []
+
+    def _load(self) -> None:
+        if not self._load_snapshot():
+            self._log.load()
+            if self._log.version < 0:
+                raise RepositoryNotFoundError(
+                    f"no repository at {self._store.location}: create one, or name the place that holds one"
+                )
+            for file in sorted(self._log.files.values(), key=lambda file: file.first):
+                self._apply_rows(_in_order(self._log.read_rows(file)))
+
+    def _load_snapshot(self) -> bool:
+        body = self._store.get(SNAPSHOT)
+        if body is None:
+            return False
+        try:
+            table = pq.ParquetFile(pa.BufferReader(body)).read(use_threads=False)
+            version = int(table.schema.metadata[b"version"])
+            files = [DataFile(*file) for file in json.loads(table.schema.metadata[b"files"])]
+        except (pa.ArrowException, OSError, KeyError, ValueError, TypeError):
+            return False
+        self._unread = sorted(files, key=lambda file: file.last)
+        entries = self._log.resume(version, files)
+        self._apply_rows(table.to_pylist())
+        self._follow(entries)
+        return True
+
+    def _write_snapshot(self) -> None:
+        heads = {state.commit_id for state in self._refs.values()}
+        rows: list[ledger_rows.Row] = [ledger_rows.ref_row(RefChange(n, None, s)) for n, s in self._refs.items()]
+        rows += [ledger_rows.setting_row(name, value) for name, value in self._settings.items()]
+        rows += [ledger_rows.feature_row(name) for name in sorted(self._features)]
+        for head in heads:
+            record = self.commit(head)
+            if record is not None:
+                entry, position = ledger_rows.commit_place(record)
+                commit = ledger_rows.commit_row(record)
+                rows.append({"kind": "commit", "name": head, "entry": entry, "position": position, "commit": commit})
+        table = ledger_rows.to_table(rows).replace_schema_metadata(
+            {"version": str(self._log.version), "files": json.dumps(list(self._log.files.values()))}
+        )
+        sink = io.BytesIO()
+        pq.write_table(table, sink, compression="zstd", write_statistics=False)
+        self._store.put(SNAPSHOT, sink.getvalue())
+
+    def _follow(self, entries: Iterable[LogEntry]) -> None:
+        for entry in entries:
+            if entry.is_data_change:
+                for file in entry.added:
+                    self._apply_rows(_in_order(self._log.read_rows(file)))
+
+    def _apply_rows(self, rows: Iterable[ledger_rows.Row]) -> None:
+        for row in rows:
+            kind = row["kind"]
+            if kind == "commit":
+                self._commits.setdefault(row["name"], ledger_rows.commit_record(row))
+            elif kind in ("branch", "tag"):
+                change = ledger_rows.ref_change(row)
+                if change.after is None:
+                    self._refs.pop(change.name, None)
+                else:
+                    self._refs[change.name] = change.after
+            elif kind == "setting":
+                self._settings[row["name"]] = row["value"]
+            elif kind == "feature":
+                self._require(row["name"])
+
+    def _require(self, feature: str) -> None:
+        if feature not in KNOWN_FEATURES:
+            raise UnsupportedFormatError(
+                f"the repository at {self._store.location} needs the feature {feature!r}, "
+                "which this lakespark does not know: upgrade lakespark"
+            )
+        self._features.add(feature)
+
+    def _read_commits(self, file: DataFile) -> None:
+        table = self._log.read_rows(file, ["entry", "position", "kind", "name", "commit"])
+        for row in _in_order(table):
+            if row["kind"] == "commit":
+                record = ledger_rows.commit_record(row)
+                known = self._commits.get(record.commit.id)
+                if known is None or record.number < known.number:
+                    self._commits[record.commit.id] = record
+
+    def _all_commits(self) -> list[str]:
+        with self._lock:
+            while self._unread:
+                self._read_commits(self._unread.pop())
+            return list(self._commits)
+
+
+def _in_order(table: pa.Table) -> list[ledger_rows.Row]:
+    rows: list[ledger_rows.Row] = table.to_pylist()
+    return sorted(rows, key=lambda row: (row["entry"], row["position"]))
+
+
+def _write_id() -> str:
+    return secrets.token_hex(16)

@@ -1,0 +1,1 @@
+"""The tree of one commit: a metarange, which is an ordered list of ranges of entries."""

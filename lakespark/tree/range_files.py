@@ -1,0 +1,146 @@
+"""Ranges as Parquet files: reading them, with a cache, and cutting and writing sorted entries."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import secrets
+import threading
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lakespark import digest
+from lakespark.entries import ENTRY_COLUMNS, ENTRY_SCHEMA
+from lakespark.model import FileRef
+from lakespark.storage import Store
+from lakespark.tree.metarange import RangeRef, parse_parquet, read_checked
+
+ROOT = "_lakespark/ranges"
+CACHE_BYTES = 256 << 20
+_UNREPEATED_COLUMNS = ("path", "identity", "physical_address", "checksum")
+
+
+class RangeReader:
+    """Reads ranges of one store, keeps what was looked up last. Safe to share between threads."""
+
+    def __init__(self, store: Store, pool: ThreadPoolExecutor) -> None:
+        self._store = store
+        self._pool = pool
+        self._cache: OrderedDict[str, pa.Table] = OrderedDict()
+        self._cached_bytes = 0
+        self._lock = threading.Lock()
+
+    def read(self, ranges: Sequence[RangeRef], columns: Sequence[str] = ENTRY_COLUMNS) -> pa.Table:
+        """Entries of the ranges in their order, whole files at a time and in parallel."""
+        schema = pa.schema([ENTRY_SCHEMA.field(name) for name in columns])
+        if not ranges:
+            return schema.empty_table()
+        if len(ranges) == 1:
+            return self._read(ranges[0], columns)
+        return pa.concat_tables(self._pool.map(lambda ref: self._read(ref, columns), ranges))
+
+    def entry(self, ref: RangeRef, path: str) -> dict[str, Any] | None:
+        """The entry of one path, by binary search in its range."""
+        table = self._cached(ref)
+        paths = table["path"].chunk(0)
+        place = bisect_left(range(len(paths)), path, key=lambda i: paths[i].as_py())
+        if place == len(paths) or paths[place].as_py() != path:
+            return None
+        row: dict[str, Any] = table.slice(place, 1).to_pylist(maps_as_pydicts="strict")[0]
+        return row
+
+    def _read(self, ref: RangeRef, columns: Sequence[str]) -> pa.Table:
+        with self._lock:
+            cached = self._cache.get(ref.file)
+        if cached is not None:
+            return cached.select(columns)
+        return parse_parquet(read_checked(self._store, FileRef(ref.file, ref.file_sha256)), ref.file, columns)
+
+    def _cached(self, ref: RangeRef) -> pa.Table:
+        with self._lock:
+            table = self._cache.get(ref.file)
+            if table is not None:
+                self._cache.move_to_end(ref.file)
+                return table
+        table = self._read(ref, ENTRY_COLUMNS).combine_chunks()
+        with self._lock:
+            if ref.file not in self._cache:
+                self._cache[ref.file] = table
+                self._cached_bytes += table.nbytes
+            while self._cached_bytes > CACHE_BYTES and len(self._cache) > 1:
+                self._cached_bytes -= self._cache.popitem(last=False)[1].nbytes
+        return table
+
+
+def write_ranges(
+    store: Store, rows: pa.Table, cuts: np.ndarray, reuse: Mapping[str, RangeRef], pool: ThreadPoolExecutor
+) -> list[RangeRef]:
+    """Cut sorted entries into ranges and write those that ``reuse`` (by range id) does not hold yet.
+
+    ``cuts`` has a boolean a row: whether a range ends there. The last row ends one in any case.
+    """
+    if not rows.num_rows:
+        return []
+    rows = rows.select(ENTRY_COLUMNS).combine_chunks()
+    ends = np.flatnonzero(cuts) + 1
+    if not len(ends) or ends[-1] != rows.num_rows:
+        ends = np.append(ends, rows.num_rows)
+    starts = np.concatenate(([0], ends[:-1]))
+    folder = f"{ROOT}/{secrets.token_hex(16)}"
+
+    def write(number: int) -> RangeRef:
+        part = rows.slice(starts[number], ends[number] - starts[number])
+        range_id = hash_range(part)
+        known = reuse.get(range_id)
+        return known if known is not None else _write_range(store, f"{folder}/{number:06d}.parquet", part, range_id)
+
+    return list(pool.map(write, range(len(ends))))
+
+
+def hash_range(rows: pa.Table) -> str:
+    """Id of a range: SHA-256 over the encoded (path, identity) pairs in order of path."""
+    encoded = pa.concat_arrays(_encode(rows).chunks)
+    if not len(encoded):
+        return hashlib.sha256().hexdigest()
+    # the data buffer of a string array is its strings one after the other: exactly what is to be hashed
+    offsets = np.frombuffer(encoded.buffers()[1], dtype=np.int32)[encoded.offset :]
+    data = memoryview(encoded.buffers()[2])
+    return hashlib.sha256(data[offsets[0] : offsets[len(encoded)]]).hexdigest()
+
+
+def _encode(rows: pa.Table) -> pa.ChunkedArray:
+    """``<bytes of path>:<path>64:<identity>`` for each row: the encoding of ``digest.encode``."""
+    length = pc.cast(pc.binary_length(rows["path"]), pa.string())
+    return pc.binary_join_element_wise(pc.binary_join_element_wise(length, rows["path"], ":"), rows["identity"], "64:")
+
+
+def _write_range(store: Store, key: str, rows: pa.Table, range_id: str) -> RangeRef:
+    sink = io.BytesIO()
+    pq.write_table(
+        rows,
+        sink,
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=[name for name in ENTRY_COLUMNS if name not in _UNREPEATED_COLUMNS],
+        write_statistics=["path"],
+        store_schema=False,
+    )
+    body = sink.getvalue()
+    store.put(key, body)
+    return RangeRef(
+        min_path=rows["path"][0].as_py(),
+        max_path=rows["path"][-1].as_py(),
+        range_id=range_id,
+        file=key,
+        file_sha256=digest.hash_bytes(body),
+        count=rows.num_rows,
+        bytes=pc.sum(rows["size_bytes"]).as_py(),
+    )
