@@ -4,7 +4,7 @@ WITH_IDENTITY = """
 select
     path,
     sha2(
-        octet_length(cast(size_bytes as varchar(20))) || ':' || cast(size_bytes as varchar(20))
+        octet_length(cast(size_bytes as string)) || ':' || cast(size_bytes as string)
             || octet_length(checksum) || ':' || checksum
             || octet_length(content_type) || ':' || content_type
             || encoded_metadata(metadata),

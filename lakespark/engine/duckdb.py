@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,7 +16,7 @@ from lakespark.engine.interface import Frame
 from lakespark.entries import ENTRY_COLUMNS
 from lakespark.storage import Store
 from lakespark.tree.metarange import RangeRef
-from lakespark.tree.range_files import RangeReader, write_ranges
+from lakespark.tree.range_files import RangeReader, RangeWriter
 
 _MACROS = """
 create macro octet_length(x) as strlen(x);
@@ -45,61 +45,92 @@ def _connect() -> duckdb.DuckDBPyConnection:
         return _connection.cursor()
 
 
+class Query:
+    """A query that has not run: its text, and the queries and tables that the text names.
+
+    Frames that are made of frames run as one query, with a common table expression for each.
+    """
+
+    _numbers = itertools.count()
+
+    def __init__(self, sql: str, frames: Mapping[str, pa.Table | Query]) -> None:
+        self.name = f"query_{next(self._numbers)}"
+        self.tables: dict[str, pa.Table] = {}
+        self._expressions: dict[str, str] = {}
+        self._text = sql.format(**{key: self._add(frame) for key, frame in frames.items()}).strip()
+
+    def _add(self, frame: pa.Table | Query) -> str:
+        if isinstance(frame, Query):
+            self.tables |= frame.tables
+            self._expressions |= frame._expressions | {frame.name: frame._text}
+            return frame.name
+        name = f"table_{id(frame)}"
+        self.tables[name] = frame
+        return name
+
+    @property
+    def sql(self) -> str:
+        """The whole statement."""
+        if not self._expressions:
+            return self._text
+        named = ", ".join(f"{name} as ({text})" for name, text in self._expressions.items())
+        if self._text.startswith("with "):
+            return f"with {named}, {self._text.removeprefix('with ')}"
+        return f"with {named} {self._text}"
+
+
 class DuckDBEngine:
-    """Frames are Arrow tables; results keep the order of their query."""
+    """Frames are Arrow tables, or queries over such; results keep the order of their query."""
 
     name = "duckdb"
 
     def __init__(self, store: Store) -> None:
-        self._store = store
-        self._pool = ThreadPoolExecutor(os.cpu_count() or 2, thread_name_prefix="lakespark")
-        self.reader = RangeReader(store, self._pool)
+        pool = ThreadPoolExecutor(os.cpu_count() or 2, thread_name_prefix="lakespark")
+        self.reader = RangeReader(store, pool)
+        self._writer = RangeWriter(store, self.reader, pool)
 
     def frame(self, table: pa.Table) -> Frame:
         return table
 
     def collect(self, frame: Frame) -> pa.Table:
-        return frame
-
-    def keep(self, frame: Frame) -> Frame:
-        return frame
-
-    def query(self, sql: str, **frames: Frame) -> Frame:
+        if not isinstance(frame, Query):
+            return frame
         cursor = _connect()
         try:
-            for name, frame in frames.items():
-                cursor.register(f"frame_{name}", frame)
-            return cursor.sql(sql.format(**{name: f"frame_{name}" for name in frames})).to_arrow_table()
+            for name, table in frame.tables.items():
+                cursor.register(name, table)
+            return cursor.sql(frame.sql).to_arrow_table()
         finally:
             cursor.close()
+
+    def keep(self, frame: Frame) -> Frame:
+        return self.collect(frame)
+
+    def query(self, sql: str, **frames: Frame) -> Frame:
+        return Query(sql, frames)
 
     def read_ranges(self, ranges: Sequence[RangeRef], columns: Sequence[str]) -> Frame:
         return self.reader.read(ranges, columns)
 
     def number_ranges(self, paths: Frame, max_paths: Sequence[str]) -> Frame:
-        ranges = pa.table(
-            {"max_path": pa.array(max_paths, pa.string()), "range_number": pa.array(range(len(max_paths)), pa.int64())}
-        )
         if not max_paths:
-            return paths.append_column("range_number", pa.repeat(pa.scalar(0, pa.int64()), paths.num_rows))
+            return self.query("select *, 0 as range_number from {paths}", paths=paths)
+        ranges = {"max_path": pa.array(max_paths, pa.string()), "range_number": pa.array(range(len(max_paths)))}
         return self.query(
             f"""
             select p.*, coalesce(r.range_number, {len(max_paths)}) as range_number
             from {{paths}} p asof left join {{ranges}} r on p.path <= r.max_path
             """,
             paths=paths,
-            ranges=ranges,
+            ranges=pa.table(ranges),
         )
 
     def write_ranges(self, rows: Frame, threshold: str, reuse: Mapping[str, RangeRef]) -> list[RangeRef]:
-        order = "" if _is_sorted(rows["path"]) else "order by path"
-        columns = ", ".join(ENTRY_COLUMNS)
-        cut = self.query(f"select {columns}, md5(path) < '{threshold}' as is_cut from {{rows}} {order}", rows=rows)
-        cuts: np.ndarray = cut["is_cut"].to_numpy()
-        return write_ranges(self._store, cut, cuts, reuse, self._pool)
+        is_sorted = isinstance(rows, pa.Table) and _is_sorted(rows["path"])
+        sql = f"select {', '.join(ENTRY_COLUMNS)}, md5(path) < '{threshold}' as is_cut from {{rows}}"
+        cut = self.collect(self.query(sql if is_sorted else f"{sql} order by path", rows=rows))
+        return self._writer.write(cut.select(ENTRY_COLUMNS), cut["is_cut"].to_numpy(), reuse)
 
 
 def _is_sorted(paths: pa.ChunkedArray) -> bool:
-    if len(paths) <= 1:
-        return True
-    return bool(pc.all(pc.less(paths.slice(0, len(paths) - 1), paths.slice(1))).as_py())
+    return len(paths) < 2 or pc.all(pc.less(paths.slice(0, len(paths) - 1), paths.slice(1))).as_py()  # noqa: PLR2004

@@ -9,6 +9,7 @@ from dataclasses import replace
 from lakespark import digest
 from lakespark.errors import BadRequestException, NothingToCommitError
 from lakespark.model import Commit, CommitRecord, Operation, RefChange, Sealed
+from lakespark.names import check_text, check_texts
 from lakespark.operations import staged, trees
 from lakespark.operations.opened import EngineName, OpenRepository
 from lakespark.operations.resolve import commit_record
@@ -27,7 +28,7 @@ def commit(
     engine: EngineName | None = None,
 ) -> CommitRecord:
     """Commit the staged changes of a branch. Raises NothingToCommitError unless ``allow_empty``."""
-    check_metadata(message, metadata)
+    check_description(message, metadata, committer, date)
 
     def decide() -> Operation:
         before = staged.newest_view(repository, branch)
@@ -58,11 +59,12 @@ def commit(
         )
         return Operation("commit", (RefChange(branch, state, after),), new_commits(record))
 
-    operation = repository.ledger.operate(decide)
-    head = operation.changes[0].after
-    if head is None:
+    after = repository.ledger.operate(decide).changes[0].after
+    if after is None:
         raise AssertionError(branch)
-    return commit_record(repository, head.commit_id)
+    for sealed in after.sealed:
+        repository.staging(sealed.token).forget(sealed.watermark)
+    return commit_record(repository, after.commit_id)
 
 
 def new_record(
@@ -85,7 +87,7 @@ def new_record(
         parents=tuple(parent.commit.id for parent in parents),
         committer=committer or repository.user,
         message=message,
-        creation_date=int(time.time()) if date is None else int(date),
+        creation_date=int(time.time()) if date is None else date,
         meta_range_id=tree.id,
         metadata=dict(metadata or {}),
     )
@@ -111,10 +113,12 @@ def new_commits(record: CommitRecord) -> tuple[CommitRecord, ...]:
     return () if record.number >= 0 else (record,)
 
 
-def check_metadata(message: str, metadata: Mapping[str, str] | None) -> None:
-    """Raises BadRequestException for a message or metadata that is not text."""
-    if not isinstance(message, str):
-        raise BadRequestException(f"a commit message is a str, not {type(message).__name__}")
-    for key, value in (metadata or {}).items():
-        if not isinstance(key, str) or not isinstance(value, str):
-            raise BadRequestException(f"commit metadata is str to str, not {key!r}: {value!r}")
+def check_description(
+    message: str, metadata: Mapping[str, str] | None, committer: str | None, date: int | None
+) -> None:
+    """What a commit is described with. Raises BadRequestException for what is not text, or no number of seconds."""
+    check_text(message, "a commit message")
+    check_texts(metadata, "the commit's metadata")
+    check_text(committer or "", "a committer")
+    if date is not None and not isinstance(date, int):
+        raise BadRequestException(f"the date of a commit is in whole unix seconds, not {date!r}")

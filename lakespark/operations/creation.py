@@ -53,16 +53,22 @@ def create(
         raise BadRequestException(f"range_entries must be 1 or more, not {new.range_entries}")
     known = catalog.repositories().get(new.name)
     if known is not None:
-        if exist_ok:
-            return open_namespace(known)
-        raise NameTakenError(f"repository {new.name!r} exists already, at {known}")
+        if not exist_ok:
+            raise NameTakenError(f"repository {new.name!r} exists already, at {known}")
+        return _open_existing(open_namespace, known)
     opened = open_namespace(new.namespace)
     if not opened.ledger.exists():
         _write_ledger(opened, new)
     opened.ledger.refresh()
     _check_owner(opened, new)
     _write_format(opened)
-    catalog.attach(new.name, str(opened.store.location))
+    check_format(opened)
+    try:
+        catalog.attach(new.name, str(opened.store.location))
+    except NameTakenError:  # another process has created it meanwhile
+        if not exist_ok:
+            raise
+        return _open_existing(open_namespace, catalog.repositories()[new.name])
     return opened
 
 
@@ -83,6 +89,12 @@ def check_format(opened: OpenRepository) -> None:
             f"the repository at {opened.store.location} has format version {version}; "
             f"this lakespark knows version {FORMAT_VERSION}: upgrade lakespark"
         )
+
+
+def _open_existing(open_namespace: Callable[[str], OpenRepository], namespace: str) -> OpenRepository:
+    opened = open_namespace(namespace)
+    check_format(opened)
+    return opened
 
 
 def _write_ledger(opened: OpenRepository, new: NewRepository) -> None:

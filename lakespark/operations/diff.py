@@ -39,7 +39,7 @@ def diff(
     if kind == "two_dot":
         found = trees.differing(left_tree, right_tree, prefix)
         run = repository.engine(engine, found[0] + found[1])
-        changes = trees.changes_between(run, left_tree, right_tree, prefix)
+        changes = run.keep(trees.changes_between(run, left_tree, right_tree, prefix))
         entries = trees.entries_at(run, right_tree, changes, ("path", "size_bytes"))
         return _sorted(run, run.query(changes_sql.DIFF, changes=changes, entries=entries))
     if kind != "three_dot":

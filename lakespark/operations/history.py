@@ -88,4 +88,5 @@ def _identity(repository: OpenRepository, ref: RangeRef | None, path: str) -> st
 def _changed_prefix(repository: OpenRepository, before: Metarange, after: Metarange, prefix: str) -> bool:
     from lakespark.operations import trees  # noqa: PLC0415 - a plain log needs no engine
 
-    return bool(trees.changes_between(repository.local_engine, before, after, prefix).num_rows)
+    run = repository.local_engine
+    return bool(run.collect(trees.changes_between(run, before, after, prefix)).num_rows)

@@ -36,7 +36,8 @@ def entries_from(repository: OpenRepository, table: pa.Table) -> pa.Table:
     columns["identity"] = pa.nulls(count, pa.string())
     entries = pa.table({name: columns[name] for name in ENTRY_COLUMNS}, schema=ENTRY_SCHEMA)
     _check_values(entries)
-    return repository.local_engine.query(WITH_IDENTITY, entries=entries).cast(ENTRY_SCHEMA)
+    run = repository.local_engine
+    return run.collect(run.query(WITH_IDENTITY, entries=entries)).cast(ENTRY_SCHEMA)
 
 
 def _check_columns(table: pa.Table) -> None:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from lakespark.algebra import listing as listing_sql
 from lakespark.algebra import overlay as overlay_sql
 from lakespark.engine import Engine
-from lakespark.entries import ENTRY_COLUMNS, ENTRY_SCHEMA
+from lakespark.entries import ENTRY_COLUMNS
 from lakespark.model import CommitRecord
 from lakespark.names import prefix_end
 from lakespark.operations import staged, trees
@@ -19,7 +19,6 @@ from lakespark.operations.opened import OpenRepository
 from lakespark.operations.resolve import Resolved, commit_record
 from lakespark.tree.metarange import Metarange, RangeRef
 
-EMPTY = ENTRY_SCHEMA.empty_table()
 _FIRST_PAGE_RANGES = 1
 _PAGE_GROWTH = 4
 
@@ -44,7 +43,7 @@ def folders(
     parameters = pa.table({"delimiter": [delimiter], "start": [len(prefix) + 1]})
     last = after
     for page in entries(repository, at, prefix=prefix, after=after):
-        rows = run.query(listing_sql.FOLDERS, entries=page, parameters=parameters)
+        rows = run.collect(run.query(listing_sql.FOLDERS, entries=page, parameters=parameters))
         rows = rows.filter(pc.greater(rows["path"], last))  # a folder may go on from page to page
         if rows.num_rows:
             last = rows["path"][-1].as_py()

@@ -17,7 +17,7 @@ from lakespark.errors import (
 )
 from lakespark.model import CommitRecord, Operation, RefChange, RefState
 from lakespark.operations import bases, staged
-from lakespark.operations.commit import check_metadata, new_commits, new_record
+from lakespark.operations.commit import check_description, new_commits, new_record
 from lakespark.operations.opened import EngineName, OpenRepository
 from lakespark.operations.resolutions import Resolutions
 from lakespark.operations.resolve import Resolved, commit_record, resolve
@@ -43,7 +43,7 @@ class Wanted:
     def check(self) -> None:
         """Raises BadRequestException for values that no merge takes."""
         check_strategy(self.strategy)
-        check_metadata(self.message or "", self.metadata)
+        check_description(self.message or "", self.metadata, self.committer, self.date)
 
 
 @dataclass(frozen=True)

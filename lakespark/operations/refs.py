@@ -95,6 +95,7 @@ def with_fresh_token(repository: OpenRepository, state: RefState, commit_id: str
 
 def reset(repository: OpenRepository, branch: str, *, op: str, path: str) -> None:
     """Undo what is staged: ``reset`` of one path, or ``reset-prefix`` (the empty prefix is everything)."""
+    names.check_text(path, "a path to reset")
     writes.append(repository, branch, staged_rows([{"op": op, "path": path}], user=repository.user))
 
 

@@ -34,8 +34,9 @@ def resolve(repository: OpenRepository, expression: str) -> Resolved:
     record, branch = _resolve_base(repository, parsed.base, expression)
     if parsed.committed and branch is None:
         raise InvalidRefExpressionError(f"invalid ref expression {expression!r}: '@' follows a branch only")
-    for step in parsed.steps:
-        record = _step(repository, record, step, expression)
+    if parsed.steps:
+        commit_id = refspec.walk(parsed, record.commit.id, lambda commit: parents(repository, commit))
+        record = commit_record(repository, commit_id)
     return Resolved(expression, record, branch if parsed.is_name else None)
 
 
@@ -91,16 +92,3 @@ def _resolve_base(repository: OpenRepository, base: str, expression: str) -> tup
     if record is None:
         raise RefNotFoundError(f"ref {expression!r} not found: no branch, tag or commit answers to {base!r}")
     return record, None
-
-
-def _step(repository: OpenRepository, record: CommitRecord, step: refspec.Step, expression: str) -> CommitRecord:
-    wanted = [1] * step.count if step.kind == "~" else [step.count] * (step.count > 0)
-    for parent_number in wanted:
-        have = record.commit.parents
-        if parent_number > len(have):
-            raise RefNotFoundError(
-                f"ref {expression!r} not found: commit {record.commit.id[:12]} has "
-                f"{len(have) or 'no'} parent{'s' * (len(have) != 1)}, not a parent number {parent_number}"
-            )
-        record = commit_record(repository, have[parent_number - 1])
-    return record

@@ -17,7 +17,7 @@ from lakespark.names import prefix_end
 from lakespark.operations import trees
 from lakespark.operations.opened import OpenRepository
 from lakespark.operations.resolve import branch_state
-from lakespark.tables.staging import StagedRow, StagingTable
+from lakespark.tables.staging import StagedPart, StagedRow
 from lakespark.tree.metarange import Metarange, RangeRef
 
 _TRIES = 5
@@ -25,25 +25,25 @@ _TRIES = 5
 
 @dataclass(frozen=True)
 class StagedView:
-    """The staging tables of one state of a branch, oldest first, each with the watermark that is committed."""
+    """What the tokens of one state of a branch hold, oldest first, each above the watermark that is committed."""
 
     state: RefState
-    parts: tuple[tuple[StagingTable, int], ...]
+    parts: tuple[StagedPart, ...]
 
     @property
     def watermark(self) -> int:
-        """How far the current token has been read."""
-        return self.parts[-1][0].version
+        """How far the current token was read for this view."""
+        return self.parts[-1].version
 
     def rows(self) -> pa.Table:
         """Every staged row with ``number`` in the order of writing."""
-        rows = pa.concat_tables([table.rows(above) for table, above in self.parts])
+        rows = pa.concat_tables([part.rows() for part in self.parts])
         return rows.append_column("number", pa.array(np.arange(rows.num_rows)))
 
     def look_up(self, path: str) -> StagedRow | None:
         """The newest row that covers a path, or None."""
-        for table, above in reversed(self.parts):
-            found = table.look_up(path, above)
+        for part in reversed(self.parts):
+            found = part.look_up(path)
             if found is not None:
                 return found
         return None
@@ -51,11 +51,8 @@ class StagedView:
 
 def view(repository: OpenRepository, state: RefState) -> StagedView:
     """The staged rows of a state of a branch, followed to their newest. Raises MissingFileError."""
-    parts = [(repository.staging(sealed.token), sealed.watermark) for sealed in state.sealed]
-    parts.append((repository.staging(state.token), 0))
-    for table, _ in parts:
-        table.refresh()
-    return StagedView(state, tuple(parts))
+    above = [(sealed.token, sealed.watermark) for sealed in state.sealed] + [(state.token, 0)]
+    return StagedView(state, tuple(repository.staging(token).read(watermark) for token, watermark in above))
 
 
 def newest_view(repository: OpenRepository, branch: str) -> StagedView:
@@ -87,7 +84,7 @@ def changes(engine: Engine, staged: StagedView, base: Metarange) -> Frame:
 
 def uncommitted(engine: Engine, staged: StagedView, base: Metarange, prefix: str = "") -> Frame:
     """What really differs from the committed state, in order of path, with who wrote it and when."""
-    found = trees.below(engine, changes(engine, staged, base), [prefix] if prefix else [])
+    found = engine.keep(trees.below(engine, changes(engine, staged, base), [prefix] if prefix else []))
     committed = trees.entries_at(engine, base, found, IDENTITY_COLUMNS)
     return engine.query(staged_sql.UNCOMMITTED, changes=found, committed=committed)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -67,13 +67,18 @@ def merge_trees(
     if _is_fast_forward(repository, sides) and not len(resolutions):
         return Merged(sides.source, sides.source.id != sides.destination.id, CONFLICT_SCHEMA.empty_table())
     merging = _Merging(repository, sides, resolutions, engine)
-    conflicts = merging.conflicts()
+    outcomes = merging.outcomes()
+    conflicts = merging.conflicts() if "conflict" in outcomes else CONFLICT_SCHEMA.empty_table()
     if conflicts.num_rows and strategy is None:
         raise MergeConflictError(_describe(conflicts, sides.names), conflicts)
-    changes = merging.changes(take_conflicts=strategy == "source-wins")
+    source_changed = bool(outcomes) or len(resolutions) > 0
+    taken = {"source", "conflict"} if strategy == "source-wins" else {"source"}
+    if not outcomes & taken and not len(resolutions):
+        return Merged(sides.destination, source_changed, conflicts)
+    changes = merging.changes(taken)
     reuse = {**sides.source.by_id, **sides.destination.by_id}
     tree = trees.apply_changes(merging.engine, sides.destination, changes, reuse)
-    return Merged(tree, merging.source_changed(), conflicts)
+    return Merged(tree, source_changed, conflicts)
 
 
 def _is_fast_forward(repository: OpenRepository, sides: Sides) -> bool:
@@ -123,18 +128,15 @@ class _Merging:
         self._table = compare(repository, self.engine, sides)
         self._open = resolutions.open_paths(self.engine, self._table)
 
-    def source_changed(self) -> bool:
-        """Whether the source changed any path since the base."""
-        first = self.engine.query("select path from {table} limit 1", table=self._table)
-        return bool(self.engine.collect(first).num_rows)
+    def outcomes(self) -> set[str]:
+        """Which outcomes there are among the paths that no resolution decides."""
+        found = self.engine.query("select distinct outcome from {open}", open=self._open)
+        return set(self.engine.collect(found)["outcome"].to_pylist())
 
     def conflicts(self) -> pa.Table:
         """The open conflicts, with what base, source and destination have there."""
         run, sides = self.engine, self._sides
-        found = run.collect(run.query("select * from {open} where outcome = 'conflict'", open=self._open))
-        if not found.num_rows:
-            return CONFLICT_SCHEMA.empty_table()
-        rows = run.frame(found)
+        rows = run.keep(run.query("select * from {open} where outcome = 'conflict'", open=self._open))
         return run.collect(
             run.query(
                 three_way_sql.UNRESOLVED,
@@ -145,10 +147,10 @@ class _Merging:
             )
         )
 
-    def changes(self, *, take_conflicts: bool) -> Frame:
-        """What to lay over the destination: what is taken from the source, and what the resolutions say."""
-        outcomes = "('source', 'conflict')" if take_conflicts else "('source')"
-        picked = self.engine.query(f"select path from {{open}} where outcome in {outcomes}", open=self._open)
+    def changes(self, taken: Iterable[str]) -> Frame:
+        """What to lay over the destination: the outcomes taken from the source, and what the resolutions say."""
+        outcomes = ", ".join(f"'{outcome}'" for outcome in taken)
+        picked = self.engine.query(f"select path from {{open}} where outcome in ({outcomes})", open=self._open)
         parts = [self._take(self._sides.source, picked), *self._resolved()]
         union = " union all ".join(f"select * from {{part{i}}}" for i in range(len(parts)))
         return self.engine.keep(self.engine.query(union, **{f"part{i}": part for i, part in enumerate(parts)}))

@@ -34,7 +34,7 @@ def changes_between(engine: Engine, left: Metarange, right: Metarange, prefix: s
 
 def changes_of(engine: Engine, left: Frame, right: Frame) -> Frame:
     """The same for frames with path and identity."""
-    return engine.keep(engine.query(changes_sql.CHANGES, left=left, right=right))
+    return engine.query(changes_sql.CHANGES, left=left, right=right)
 
 
 def below(engine: Engine, rows: Frame, prefixes: Sequence[str]) -> Frame:
@@ -66,7 +66,8 @@ def apply_changes(engine: Engine, base: Metarange, changes: Frame, reuse: Mappin
     Ranges that no change touches are taken over unread. A rewritten range whose id stands in ``reuse`` is not
     written: that range is taken.
     """
-    numbered = engine.number_ranges(changes, base.max_paths)
+    paths = engine.query("select path, op from {changes}", changes=changes)
+    numbered = engine.number_ranges(paths, base.max_paths)
     ranges = pa.table(
         {
             "range_number": pa.array(range(len(base.ranges)), pa.int64()),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakespark.errors import MissingFileError, StateUnknownError
+from lakespark.errors import MissingFileError, StateUnknownError, StorageError
 from lakespark.operations import staged
 from lakespark.operations.opened import OpenRepository
 from lakespark.operations.resolve import branch_state
@@ -36,7 +36,7 @@ def append(repository: OpenRepository, branch: str, rows: pa.Table) -> None:
             if branch_state(repository, branch) == state:
                 raise
             continue
-        if branch_state(repository, branch).token == state.token:
+        if _is_current(repository, branch, state.token):
             return
     raise StateUnknownError(
         f"branch {branch!r} was committed {_TRIES} times while a write to it was under way: "
@@ -57,12 +57,22 @@ def append_if(
     for _ in range(_TRIES):
         before = staged.newest_view(repository, branch)
         check(before)
-        table, _above = before.parts[-1]
-        if not table.append_next(rows, before.watermark):
+        if not repository.staging(before.state.token).append_next(rows, before.watermark):
             continue
-        if branch_state(repository, branch).token == before.state.token:
+        if _is_current(repository, branch, before.state.token):
             return
     raise StateUnknownError(f"branch {branch!r} changed {_TRIES} times while an exclusive write to it was under way")
+
+
+def _is_current(repository: OpenRepository, branch: str, token: str) -> bool:
+    """Whether what was appended under a token is acknowledged. Raises StateUnknownError if the store fails."""
+    try:
+        return branch_state(repository, branch).token == token
+    except StorageError as error:
+        raise StateUnknownError(
+            f"a write to branch {branch!r} is in its staging table, but the branch could not be read again "
+            f"to acknowledge it: look before repeating ({error})"
+        ) from error
 
 
 class SharedAppends:

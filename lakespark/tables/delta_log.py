@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakespark import digest
 from lakespark.errors import CorruptFileError, MissingFileError, StateUnknownError, StorageError
 from lakespark.storage import Store
 from lakespark.tables.delta_schema import schema_string
@@ -39,11 +40,12 @@ _ENTRY_NAME = re.compile(r"([0-9]{20})\.json")
 
 
 class DataFile(NamedTuple):
-    """A live Parquet file: its name below the table, size, row count, and the entries whose rows it holds."""
+    """A live Parquet file: its name below the table, size, SHA-256, and the entries whose rows it holds."""
 
     name: str
     size_bytes: int
     rows: int
+    sha256: str
     first: int
     last: int
 
@@ -112,24 +114,27 @@ class DeltaLog:
         numbers = sorted(int(match[1]) for match in names if match)
         for expected, number in enumerate(numbers, start=self.version + 1):
             if number != expected:
-                raise MissingFileError(f"log entry {self._entry_key(expected)} is missing: the table has later ones")
+                raise MissingFileError(
+                    f"log entry {self._place(self._entry_key(expected))} is missing: the table has later ones"
+                )
         with ThreadPoolExecutor(_PARALLEL_READS) as pool:
-            bodies = pool.map(lambda number: self._store.get(self._entry_key(number)), numbers)
-            entries = [self._apply(number, body) for number, body in zip(numbers, bodies, strict=True) if body]
+            entries = [self._apply(*read) for read in zip(numbers, pool.map(self._read_entry, numbers), strict=True)]
         self._fresh_at = time.monotonic()
         return entries + self.refresh()
 
     def read_rows(self, file: DataFile, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows of a file, with ``entry`` filled in."""
+        """The rows of a file, with ``entry`` filled in. Raises MissingFileError or CorruptFileError naming it."""
         key = f"{self._root}/{file.name}"
         body = self._store.get(key)
         if body is None:
-            raise MissingFileError(f"file {key} is missing: the table's log names it")
+            raise MissingFileError(f"file {self._place(key)} is missing: the table's log names it")
+        if digest.hash_bytes(body) != file.sha256:
+            raise CorruptFileError(f"file {self._place(key)} is not what was written: its SHA-256 differs")
         try:
             # one thread: these files are small, and a pool costs more than it saves
             table = pq.ParquetFile(pa.BufferReader(body)).read(columns=columns, use_threads=False)
         except (pa.ArrowException, OSError) as error:
-            raise CorruptFileError(f"file {key} cannot be read: {error}") from error
+            raise CorruptFileError(f"file {self._place(key)} cannot be read: {error}") from error
         if file.first == file.last:
             entries = pa.repeat(pa.scalar(file.first, pa.int64()), table.num_rows)
             table = table.set_column(table.schema.get_field_index("entry"), "entry", entries)
@@ -157,7 +162,7 @@ class DeltaLog:
         pq.write_table(rows, sink, compression="zstd", write_statistics=False, store_schema=False)
         body = sink.getvalue()
         self._store.put(f"{self._root}/{name}", body)
-        return DataFile(name, len(body), rows.num_rows, -1, -1)
+        return DataFile(name, len(body), rows.num_rows, digest.hash_bytes(body), -1, -1)
 
     def put_rows(self, file: DataFile, number: int) -> bool:
         """Put entry ``number``, which adds the file. False if another writer has that number.
@@ -185,12 +190,19 @@ class DeltaLog:
         return True
 
     def checkpoint_if_due(self) -> None:
-        """Make a Delta checkpoint, which other readers use and our own need to open without a snapshot."""
+        """Make a Delta checkpoint, which other readers use and our own need to open without a snapshot.
+
+        Raises StorageError.
+        """
         if self.version - self._checkpoint_version < CHECKPOINT_ENTRIES or self._store.location.scheme != "file":
             return
         from deltalake import DeltaTable  # noqa: PLC0415 - slow to import, seldom needed
+        from deltalake.exceptions import DeltaError  # noqa: PLC0415
 
-        DeltaTable(self._store.location.child(self._root).path).create_checkpoint()
+        try:
+            DeltaTable(self._store.location.child(self._root).path).create_checkpoint()
+        except (DeltaError, OSError) as error:
+            raise StorageError(f"cannot make a checkpoint of {self._place(self._root)}: {error}") from error
         self._checkpoint_version = self.version
 
     # -- parts ---------------------------------------------------------------------------------------------
@@ -209,6 +221,7 @@ class DeltaLog:
         """Put-if-absent of an entry, settled by reading it back: our own bytes there mean that we won."""
         key = self._entry_key(number)
         failure: StorageError | None = None
+        is_absent = False
         for attempt in range(_SETTLE_TRIES):
             try:
                 if self._store.put_if_absent(key, body):
@@ -218,19 +231,30 @@ class DeltaLog:
             try:
                 found = self._store.get(key)
             except StorageError as error:
-                failure = error
+                failure, is_absent = error, False
             else:
                 if found is not None:
                     return found == body
+                is_absent = True
             time.sleep(0.01 * 2**attempt)
-        if failure is not None and self._store.location.scheme in ("file", "memory"):
+        if failure is not None and is_absent and self._store.location.scheme in ("file", "memory"):
             raise failure  # a local store that failed and holds no entry has not written one
         raise StateUnknownError(
-            f"the store did not say whether log entry {key} was written: look at the repository before repeating"
+            f"the store did not say whether log entry {self._place(key)} was written: "
+            "look at the repository before repeating"
         ) from failure
 
     def _entry_key(self, number: int) -> str:
         return f"{self._root}/_delta_log/{number:020d}.json"
+
+    def _place(self, key: str) -> str:
+        return str(self._store.location.child(key))
+
+    def _read_entry(self, number: int) -> bytes:
+        body = self._store.get(self._entry_key(number))
+        if body is None:
+            raise MissingFileError(f"log entry {self._place(self._entry_key(number))} is missing: it was listed")
+        return body
 
     def _entry_body(
         self,
@@ -242,7 +266,7 @@ class DeltaLog:
         header: Iterable[dict[str, Any]] = (),
     ) -> bytes:
         now = int(time.time() * 1000)
-        info = {"timestamp": now, "operation": operation, "engineInfo": "lakespark"}
+        info: dict[str, Any] = {"timestamp": now, "operation": operation, "engineInfo": "lakespark"}
         actions: list[dict[str, Any]] = [{"commitInfo": info}, *header]
         actions += [
             {
@@ -265,12 +289,13 @@ class DeltaLog:
                     "size": file.size_bytes,
                     "modificationTime": now,
                     "dataChange": data_change,
-                    "tags": {"firstEntry": str(file.first), "lastEntry": str(file.last)},
+                    "tags": {"firstEntry": str(file.first), "lastEntry": str(file.last), "sha256": file.sha256},
                     "stats": json.dumps({"numRecords": file.rows}),
                 }
             }
             for file in added
         ]
+        info["actions"] = len(actions)  # an entry cut off between two lines is valid JSON still
         return "\n".join(json.dumps(action, separators=(",", ":")) for action in actions).encode()
 
     def _header(self) -> list[dict[str, Any]]:
@@ -291,16 +316,16 @@ class DeltaLog:
     def _apply(self, number: int, body: bytes) -> LogEntry:
         added, removed, is_data_change = [], [], True
         try:
-            for line in body.splitlines():
-                action = json.loads(line)
+            for action in _actions(body):
                 if "add" in action:
                     add = action["add"]
                     is_data_change = add["dataChange"]
                     added.append(_data_file(add))
                 elif "remove" in action:
                     removed.append(action["remove"]["path"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise CorruptFileError(f"log entry {self._entry_key(number)} cannot be read: {error!r}") from error
+        except (ValueError, LookupError, TypeError) as error:
+            place = self._place(self._entry_key(number))
+            raise CorruptFileError(f"log entry {place} cannot be read: {error!r}") from error
         for name in removed:
             self.files.pop(name, None)
         for file in added:
@@ -316,13 +341,21 @@ class DeltaLog:
             version = int(json.loads(pointer)["version"])
             body = self._store.get(f"{self._root}/_delta_log/{version:020d}.checkpoint.parquet")
             adds = pq.read_table(pa.BufferReader(body), columns=["add"])["add"].to_pylist()
+            files = [_data_file(add) for add in adds if add and add["path"]]
         except (ValueError, KeyError, TypeError, pa.ArrowException, OSError):
             return -1, {}  # a checkpoint is derived: without it every entry is read
-        files = (_data_file(add) for add in adds if add and add["path"])
         return version, {file.name: file for file in files}
+
+
+def _actions(body: bytes) -> list[dict[str, Any]]:
+    actions = [json.loads(line) for line in body.splitlines()]
+    if actions[0]["commitInfo"]["actions"] != len(actions):
+        raise ValueError(f"it is cut short after {len(actions)} lines")
+    return actions
 
 
 def _data_file(add: dict[str, Any]) -> DataFile:
     rows = json.loads(add["stats"])["numRecords"]
     tags = dict(add["tags"])  # a mapping in a log entry, pairs in a checkpoint
-    return DataFile(add["path"], add["size"], rows, int(tags["firstEntry"]), int(tags["lastEntry"]))
+    first, last = int(tags["firstEntry"]), int(tags["lastEntry"])
+    return DataFile(add["path"], add["size"], rows, tags["sha256"], first, last)

@@ -24,6 +24,7 @@ from lakespark.errors import (
     AmbiguousRefError,
     ContentionError,
     RepositoryNotFoundError,
+    StateUnknownError,
     StorageError,
     UnsupportedFormatError,
 )
@@ -53,16 +54,11 @@ class Ledger:
     def refresh(self) -> None:
         """Follow the log to its end. Raises RepositoryNotFoundError if there is no ledger."""
         with self._lock:
-            if self._log.version < 0:
-                self._load()
-                return
             try:
-                entries = self._log.refresh()
-            except LogExpiredError:
-                self._clear()
-                self._load()
-            else:
-                self._follow(entries)
+                self._catch_up()
+            except BaseException:
+                self._clear()  # nothing may be decided on entries that were not followed to their end
+                raise
 
     def exists(self) -> bool:
         """Whether there is a ledger at all."""
@@ -80,22 +76,27 @@ class Ledger:
     def refs(self) -> dict[str, RefState]:
         """Every branch and tag, as of the last refresh."""
         with self._lock:
+            self._require_state()
             return dict(self._refs)
 
     def ref(self, name: str) -> RefState | None:
         """One branch or tag, as of the last refresh."""
-        return self._refs.get(name)
+        with self._lock:
+            self._require_state()
+            return self._refs.get(name)
 
     def settings(self) -> dict[str, str]:
         """Settings of the repository, as of the last refresh."""
         with self._lock:
+            self._require_state()
             return dict(self._settings)
 
     def commit(self, commit_id: str) -> CommitRecord | None:
         """A commit, or None if the ledger has none of that id."""
         with self._lock:
+            self._require_state()
             while (record := self._commits.get(commit_id)) is None and self._unread:
-                self._read_commits(self._unread.pop())
+                self._read_next_commits()
             return record
 
     def commit_after(self, commit_id: str, parents: Iterable[CommitRecord]) -> CommitRecord | None:
@@ -103,7 +104,7 @@ class Ledger:
         with self._lock:
             floor = max((ledger_rows.commit_place(parent)[0] for parent in parents), default=0)
             while self._unread and self._unread[-1].last >= floor:
-                self._read_commits(self._unread.pop())
+                self._read_next_commits()
             return self._commits.get(commit_id)
 
     def commit_by_prefix(self, prefix: str) -> CommitRecord | None:
@@ -123,6 +124,7 @@ class Ledger:
     def operations(self) -> Iterator[tuple[OperationInfo, tuple[RefChange, ...]]]:
         """Every operation with its ref changes, the newest first."""
         with self._lock:
+            self._require_state()
             files = sorted(self._log.files.values(), key=lambda file: -file.last)
         for file in files:
             rows = self._log.read_rows(file).sort_by([("entry", "descending"), ("position", "ascending")]).to_pylist()
@@ -159,6 +161,7 @@ class Ledger:
     def _land(self, operation: Operation) -> bool:
         rows = ledger_rows.operation_rows(operation, user=self._user, at=int(time.time()), write_id=_write_id())
         with self._lock:
+            self._require_state()
             if not self._holds(operation):
                 return False
             file = self._log.write_file(ledger_rows.to_table(rows))
@@ -177,7 +180,7 @@ class Ledger:
 
     def _tidy(self) -> None:
         """Compact and write the snapshot if it is time. Derived work: a failing store does not fail its caller."""
-        with contextlib.suppress(StorageError):
+        with contextlib.suppress(StorageError, StateUnknownError):
             while self._log.compact():
                 self._write_snapshot()
             self._log.checkpoint_if_due()
@@ -191,6 +194,22 @@ class Ledger:
         self._features: set[str] = set()
         self._commits: dict[str, CommitRecord] = {}
         self._unread: list[DataFile] = []
+
+    def _catch_up(self) -> None:
+        if self._log.version < 0:
+            self._load()
+            return
+        try:
+            entries = self._log.refresh()
+        except LogExpiredError:
+            self._clear()
+            self._load()
+        else:
+            self._follow(entries)
+
+    def _require_state(self) -> None:
+        if self._log.version < 0:  # never read, or a refresh failed
+            self.refresh()
 
     def _load(self) -> None:
         if not self._load_snapshot():
@@ -266,8 +285,9 @@ class Ledger:
             )
         self._features.add(feature)
 
-    def _read_commits(self, file: DataFile) -> None:
-        table = self._log.read_rows(file, ["entry", "position", "kind", "name", "commit"])
+    def _read_next_commits(self) -> None:
+        table = self._log.read_rows(self._unread[-1], ["entry", "position", "kind", "name", "commit"])
+        self._unread.pop()
         for row in _in_order(table):
             if row["kind"] == "commit":
                 record = ledger_rows.commit_record(row)
@@ -277,8 +297,9 @@ class Ledger:
 
     def _all_commits(self) -> list[str]:
         with self._lock:
+            self._require_state()
             while self._unread:
-                self._read_commits(self._unread.pop())
+                self._read_next_commits()
             return list(self._commits)
 
 

@@ -2,7 +2,7 @@
 
 A row is a ``put``, ``delete`` or ``reset`` of one path, or a ``delete-prefix`` or ``reset-prefix``. Nothing is
 ever rewritten: a reset is a row that says so. The newest row that covers a path wins; ``algebra.staged`` is that
-rule for whole tables, ``StagingTable.look_up`` the same for one path.
+rule for whole tables, ``StagedPart.look_up`` the same for one path.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import threading
 import time
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakespark.entries import ENTRY_COLUMNS, ENTRY_SCHEMA
-from lakespark.errors import MissingFileError, StorageError
+from lakespark.errors import MissingFileError, StateUnknownError, StorageError
 from lakespark.storage import Store
 from lakespark.tables.delta_log import DeltaLog, LogEntry, LogExpiredError
 
@@ -77,6 +78,28 @@ class StagedRow(NamedTuple):
     row: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class StagedPart:
+    """What one token had staged when it was read: the rows of entries above ``above``, up to ``version``."""
+
+    above: int
+    version: int
+    _batches: tuple[pa.Table, ...]
+    _lookup: _Lookup
+
+    def rows(self) -> pa.Table:
+        """The rows in their order."""
+        tables = [batch for batch in self._batches if batch["entry"][-1].as_py() > self.above]
+        if tables and tables[0]["entry"][0].as_py() <= self.above:
+            tables[0] = tables[0].filter(pc.greater(tables[0]["entry"], self.above))
+        return pa.concat_tables(tables) if tables else STAGING_SCHEMA.empty_table()
+
+    def look_up(self, path: str) -> StagedRow | None:
+        """The newest row that covers a path, or None. Rows that this process has staged since count as well."""
+        row = self._lookup.find(path)
+        return StagedRow(row["op"], row) if row is not None and row["entry"] > self.above else None
+
+
 class StagingTable:
     """A handle on the staging table of one token, which follows its log. Safe to share between threads."""
 
@@ -90,6 +113,7 @@ class StagingTable:
         self._log = DeltaLog(self._store, f"{ROOT}/{self.token}", STAGING_SCHEMA)
         self._batches: list[pa.Table] = []
         self._lookup = _Lookup()
+        self._forgotten = -1
 
     @property
     def version(self) -> int:
@@ -123,30 +147,36 @@ class StagingTable:
     def refresh(self) -> None:
         """Follow the log to its end. Raises MissingFileError if there is no such table."""
         with self._lock:
-            if self._log.version >= 0:
-                try:
-                    entries = self._log.refresh()
-                except LogExpiredError:
-                    self._clear()
-                else:
-                    self._follow(entries)
-                    return
-            self._load()
+            try:
+                self._catch_up()
+            except BaseException:
+                self._clear()  # a watermark must never stand above rows that were not read
+                raise
 
-    def rows(self, above: int) -> pa.Table:
-        """The rows of entries above one, in their order."""
+    def read(self, above: int) -> StagedPart:
+        """What the newest entries, above one, hold: one state, whatever other threads append meanwhile."""
         with self._lock:
-            batches = list(self._batches)
-        tables = [batch for batch in batches if batch["entry"][-1].as_py() > above]
-        if tables and tables[0]["entry"][0].as_py() <= above:
-            tables[0] = tables[0].filter(pc.greater(tables[0]["entry"], above))
-        return pa.concat_tables(tables) if tables else STAGING_SCHEMA.empty_table()
+            if above < self._forgotten:
+                self._clear()
+            self.refresh()
+            return StagedPart(above, self._log.version, tuple(self._batches), self._lookup)
 
-    def look_up(self, path: str, above: int) -> StagedRow | None:
-        """The newest row of entries above one that covers a path, or None."""
+    def forget(self, upto: int) -> None:
+        """Let go of the rows of entries up to one, which are committed. A late reader has them read again."""
         with self._lock:
-            row = self._lookup.find(path)
-        return StagedRow(row["op"], row) if row is not None and row["entry"] > above else None
+            if self._log.version == upto and self._batches:
+                self._batches, self._lookup, self._forgotten = [], _Lookup(), upto
+
+    def _catch_up(self) -> None:
+        if self._log.version >= 0:
+            try:
+                entries = self._log.refresh()
+            except LogExpiredError:
+                self._clear()
+            else:
+                self._follow(entries)
+                return
+        self._load()
 
     def _load(self) -> None:
         self._log.load()
@@ -164,7 +194,7 @@ class StagingTable:
     def _appended(self, rows: pa.Table) -> None:
         entries = pa.repeat(pa.scalar(self._log.version, pa.int64()), rows.num_rows)
         self._add(rows.set_column(0, "entry", entries))
-        with contextlib.suppress(StorageError):  # derived work: the batch is in
+        with contextlib.suppress(StorageError, StateUnknownError):  # derived work: the batch is in
             while self._log.compact():
                 pass
             self._log.checkpoint_if_due()
@@ -185,6 +215,7 @@ class _Lookup:
     """The newest row of each path and the prefix rows. Indexes its batches when it is first asked."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._pending: list[pa.Table] = []
         self._batches: list[pa.Table] = []
         self._starts: list[int] = []
@@ -193,9 +224,14 @@ class _Lookup:
         self._count = 0
 
     def add(self, rows: pa.Table) -> None:
-        self._pending.append(rows)
+        with self._lock:
+            self._pending.append(rows)
 
     def find(self, path: str) -> dict[str, Any] | None:
+        with self._lock:
+            return self._find(path)
+
+    def _find(self, path: str) -> dict[str, Any] | None:
         if self._pending:
             self._index(pa.concat_tables(self._pending))
             self._pending = []

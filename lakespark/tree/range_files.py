@@ -25,6 +25,8 @@ from lakespark.tree.metarange import RangeRef, parse_parquet, read_checked
 
 ROOT = "_lakespark/ranges"
 CACHE_BYTES = 256 << 20
+CACHED_RANGES = 8
+"""Reads and writes of no more ranges than this go through the cache: small work comes back to the same ranges."""
 _UNREPEATED_COLUMNS = ("path", "identity", "physical_address", "checksum")
 
 
@@ -40,12 +42,20 @@ class RangeReader:
 
     def read(self, ranges: Sequence[RangeRef], columns: Sequence[str] = ENTRY_COLUMNS) -> pa.Table:
         """Entries of the ranges in their order, whole files at a time and in parallel."""
-        schema = pa.schema([ENTRY_SCHEMA.field(name) for name in columns])
         if not ranges:
-            return schema.empty_table()
-        if len(ranges) == 1:
-            return self._read(ranges[0], columns)
+            return ENTRY_SCHEMA.empty_table().select(columns)
+        if len(ranges) <= CACHED_RANGES:
+            return pa.concat_tables([self._cached(ref).select(columns) for ref in ranges])
         return pa.concat_tables(self._pool.map(lambda ref: self._read(ref, columns), ranges))
+
+    def remember(self, file: str, table: pa.Table) -> None:
+        """Keep a range that was just written or read."""
+        with self._lock:
+            if file not in self._cache:
+                self._cache[file] = table
+                self._cached_bytes += table.nbytes
+            while self._cached_bytes > CACHE_BYTES and len(self._cache) > 1:
+                self._cached_bytes -= self._cache.popitem(last=False)[1].nbytes
 
     def entry(self, ref: RangeRef, path: str) -> dict[str, Any] | None:
         """The entry of one path, by binary search in its range."""
@@ -62,7 +72,9 @@ class RangeReader:
             cached = self._cache.get(ref.file)
         if cached is not None:
             return cached.select(columns)
-        return parse_parquet(read_checked(self._store, FileRef(ref.file, ref.file_sha256)), ref.file, columns)
+        body = read_checked(self._store, FileRef(ref.file, ref.file_sha256))
+        schema = pa.schema([ENTRY_SCHEMA.field(name) for name in columns])
+        return parse_parquet(body, ref.file, columns).cast(schema)
 
     def _cached(self, ref: RangeRef) -> pa.Table:
         with self._lock:
@@ -71,38 +83,43 @@ class RangeReader:
                 self._cache.move_to_end(ref.file)
                 return table
         table = self._read(ref, ENTRY_COLUMNS).combine_chunks()
-        with self._lock:
-            if ref.file not in self._cache:
-                self._cache[ref.file] = table
-                self._cached_bytes += table.nbytes
-            while self._cached_bytes > CACHE_BYTES and len(self._cache) > 1:
-                self._cached_bytes -= self._cache.popitem(last=False)[1].nbytes
+        self.remember(ref.file, table)
         return table
 
 
-def write_ranges(
-    store: Store, rows: pa.Table, cuts: np.ndarray, reuse: Mapping[str, RangeRef], pool: ThreadPoolExecutor
-) -> list[RangeRef]:
-    """Cut sorted entries into ranges and write those that ``reuse`` (by range id) does not hold yet.
+class RangeWriter:
+    """Cuts sorted entries into ranges and writes those that are new."""
 
-    ``cuts`` has a boolean a row: whether a range ends there. The last row ends one in any case.
-    """
-    if not rows.num_rows:
-        return []
-    rows = rows.select(ENTRY_COLUMNS).combine_chunks()
-    ends = np.flatnonzero(cuts) + 1
-    if not len(ends) or ends[-1] != rows.num_rows:
-        ends = np.append(ends, rows.num_rows)
-    starts = np.concatenate(([0], ends[:-1]))
-    folder = f"{ROOT}/{secrets.token_hex(16)}"
+    def __init__(self, store: Store, reader: RangeReader, pool: ThreadPoolExecutor) -> None:
+        self._store = store
+        self._reader = reader
+        self._pool = pool
 
-    def write(number: int) -> RangeRef:
-        part = rows.slice(starts[number], ends[number] - starts[number])
-        range_id = hash_range(part)
-        known = reuse.get(range_id)
-        return known if known is not None else _write_range(store, f"{folder}/{number:06d}.parquet", part, range_id)
+    def write(self, rows: pa.Table, cuts: np.ndarray, reuse: Mapping[str, RangeRef]) -> list[RangeRef]:
+        """Write the ranges that ``reuse`` (by range id) does not hold.
 
-    return list(pool.map(write, range(len(ends))))
+        ``cuts`` has a boolean a row: whether a range ends there. The last row ends one in any case.
+        """
+        if not rows.num_rows:
+            return []
+        ends = np.flatnonzero(cuts) + 1
+        if not len(ends) or ends[-1] != rows.num_rows:
+            ends = np.append(ends, rows.num_rows)
+        starts = np.concatenate(([0], ends[:-1]))
+        folder = f"{ROOT}/{secrets.token_hex(16)}"
+        is_small = len(ends) <= CACHED_RANGES
+
+        def write(number: int) -> RangeRef:
+            part = rows.slice(starts[number], ends[number] - starts[number]).combine_chunks()
+            range_id = hash_range(part)
+            if range_id in reuse:
+                return reuse[range_id]
+            ref = _write_range(self._store, f"{folder}/{number:06d}.parquet", part, range_id)
+            if is_small:
+                self._reader.remember(ref.file, part)
+            return ref
+
+        return list(self._pool.map(write, range(len(ends))))
 
 
 def hash_range(rows: pa.Table) -> str:

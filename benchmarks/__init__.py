@@ -1,0 +1,1 @@
+"""Commands that measure lakespark and print JSON. Nothing here judges: the table is in README.md."""
