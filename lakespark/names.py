@@ -1,10 +1,11 @@
-"""What may be called what: repositories, branches, tags, object paths and prefixes."""
+"""What may be called what: repositories, branches, tags, object paths and prefixes; and what is text at all."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
-from lakespark.errors import InvalidNameError, InvalidPathError
+from lakespark.errors import BadRequestException, InvalidNameError, InvalidPathError
 
 MAX_PATH_BYTES = 1024
 MAX_REF_BYTES = 255
@@ -74,6 +75,25 @@ def check_path(path: str) -> str:
     if "\0" in path:
         raise InvalidPathError(f"invalid path {path!r}: it holds a NUL character")
     return path
+
+
+def check_text(text: str, what: str) -> str:
+    """The text itself. Raises BadRequestException that calls it ``what`` if it is no str, or cannot be UTF-8."""
+    if not isinstance(text, str):
+        raise BadRequestException(f"{what} is a str, not {text!r}")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise BadRequestException(f"{what} {text!r} cannot be written as UTF-8") from None
+    return text
+
+
+def check_texts(metadata: Mapping[str, str] | None, what: str) -> dict[str, str]:
+    """Metadata as a dict of its own. Raises BadRequestException unless it is str to str."""
+    for key, value in (metadata or {}).items():
+        check_text(key, f"a key of {what}")
+        check_text(value, f"the value of {key!r} in {what}")
+    return dict(metadata or {})
 
 
 def prefix_end(prefix: str) -> str | None:

@@ -18,7 +18,7 @@ from lakespark.errors import (
     StorageError,
 )
 from lakespark.model import DEFAULT_CONTENT_TYPE, ObjectInfo
-from lakespark.names import check_path
+from lakespark.names import check_path, check_text, check_texts
 from lakespark.operations import listing, writes
 from lakespark.operations.resolve import branch_state, resolve
 from lakespark.operations.staged import StagedView
@@ -83,11 +83,21 @@ class StoredObject:
         """Whether the ref has an object at this path. Raises RefNotFoundError if there is no such ref."""
         return self._find() is not None
 
-    def reader(self, mode: ReadMode = "rb", *, encoding: str = "utf-8", newline: str | None = None) -> IO[Any]:
-        """A seekable file object, binary (``rb``) or text (``r``); ranges are read as they are asked for."""
+    def reader(
+        self,
+        mode: ReadMode = "rb",
+        *,
+        encoding: str = "utf-8",
+        newline: str | None = None,
+        info: ObjectInfo | None = None,
+    ) -> IO[Any]:
+        """A seekable file object, binary (``rb``) or text (``r``); ranges are read as they are asked for.
+
+        ``info``: what a listing or ``stat`` said, to read just those contents, whatever the path holds by now.
+        """
         if mode not in ("r", "rb"):
             raise BadRequestException(f"unknown read mode {mode!r}: use 'r' or 'rb'")
-        raw = _RangeReader(self._repository, self._entry())
+        raw = _RangeReader(self._repository, self._entry() if info is None else self._listed(info))
         buffered = io.BufferedReader(raw, BUFFER_BYTES)
         if mode == "rb":
             return cast("IO[Any]", buffered)
@@ -103,6 +113,9 @@ class StoredObject:
     def _find(self) -> dict[str, Any] | None:
         opened = self._repository.opened
         return listing.find(opened, resolve(opened, self._reference_id), self._path)
+
+    def _listed(self, info: ObjectInfo) -> dict[str, Any]:
+        return {**info._asdict(), "physical_address": self._repository.opened.relative_address(info.physical_address)}
 
     def _entry(self) -> dict[str, Any]:
         entry = self._find()
@@ -123,9 +136,10 @@ class WriteableObject(StoredObject):
         metadata: Mapping[str, str] | None = None,
     ) -> WriteableObject:
         """Write the whole object; staged when this returns. ``x``: raises ObjectExistsException if there is one."""
-        writer = self.writer(mode, content_type=content_type, metadata=metadata)
-        body = data.encode() if isinstance(data, str) else bytes(data)
-        writer.put(body)
+        if not isinstance(data, str | bytes | bytearray | memoryview):
+            raise BadRequestException(f"upload takes str or bytes, not {type(data).__name__}: use writer() for streams")
+        body = check_text(data, "the text to upload").encode() if isinstance(data, str) else bytes(data)
+        self.writer(mode, content_type=content_type, metadata=metadata).put(body)
         return self
 
     def writer(
@@ -196,8 +210,8 @@ class ObjectWriter(io.RawIOBase):
         self._target = target
         self._exclusive = mode.startswith("x")
         self._encoding = None if mode.endswith("b") else encoding
-        self._content_type = content_type or DEFAULT_CONTENT_TYPE
-        self._metadata = _checked_metadata(metadata)
+        self._content_type = check_text(content_type or DEFAULT_CONTENT_TYPE, "a content type")
+        self._metadata = check_texts(metadata, "the object's metadata")
         self._address = target.new_address()
         self._stream: Any = None
         self._md5 = hashlib.md5(usedforsecurity=False)
@@ -319,10 +333,3 @@ class _RangeReader(io.RawIOBase):
                 f"has fewer than {self._size} bytes"
             )
         return body
-
-
-def _checked_metadata(metadata: Mapping[str, str] | None) -> dict[str, str]:
-    for key, value in (metadata or {}).items():
-        if not isinstance(key, str) or not isinstance(value, str):
-            raise BadRequestException(f"object metadata is str to str, not {key!r}: {value!r}")
-    return dict(metadata or {})

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakespark.entries import ENTRY_SCHEMA
 from lakespark.model import Change, Commit, CommonPrefix, ObjectInfo, PathType
 from lakespark.objects import StoredObject, object_info
 from lakespark.operations import diff as diffs
@@ -104,7 +105,7 @@ class Reference:
     def objects_table(self, after: str | None = None, prefix: str | None = None) -> pa.Table:
         """The same listing without a delimiter as one Arrow table of entries (``lakespark.entries``)."""
         pages = list(self._pages(after, prefix, None))
-        return pa.concat_tables(pages) if pages else listing.EMPTY
+        return pa.concat_tables(pages) if pages else ENTRY_SCHEMA.empty_table()
 
     def log(
         self,

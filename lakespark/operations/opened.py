@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lakespark.errors import BadRequestException
 from lakespark.model import CommitRecord, FileRef
-from lakespark.storage import Location, ObjectStore, Store, open_store, parse_location
+from lakespark.storage import Location, Store, open_store, parse_location
 from lakespark.tables.ledger import Ledger
 from lakespark.tables.staging import StagingTable, new_token
 
@@ -39,7 +39,7 @@ class OpenRepository:
         self._options = options
         self._lock = threading.Lock()
         self._staging: dict[str, StagingTable] = {}
-        self._foreign: dict[str, ObjectStore] = {}
+        self._foreign: dict[str, Store] = {}
         self._trees = lru_cache(maxsize=_TREES_KEPT)(self._read_tree)
 
     # -- settings ------------------------------------------------------------------------------------------

@@ -1,6 +1,26 @@
 """Bytes by URL. Every byte that lakespark reads or writes in process passes through a ``Store``."""
 
-from lakespark.storage.location import Location, parse_location
-from lakespark.storage.store import ObjectStore, Store, Writer, open_store
+from __future__ import annotations
 
-__all__ = ["Location", "ObjectStore", "Store", "Writer", "open_store", "parse_location"]
+from typing import Any
+
+from lakespark.storage.local import LocalStore
+from lakespark.storage.location import Location, parse_location
+from lakespark.storage.store import Store, Writer
+
+__all__ = ["Location", "Store", "Writer", "open_store", "parse_location"]
+
+
+def open_store(location: Location | str, **options: Any) -> Store:
+    """Open the store at a location. ``options`` go to obstore's store class (credentials, endpoint, ...).
+
+    A local folder need not exist yet: writing makes it. ``memory://name`` lives as long as the process; the
+    same name is the same store.
+    """
+    if isinstance(location, str):
+        location = parse_location(location)
+    if location.scheme == "file":
+        return LocalStore(location)
+    from lakespark.storage.object_store import ObjectStore  # noqa: PLC0415 - a local lake does without
+
+    return ObjectStore(location, **options)

@@ -22,9 +22,9 @@ class Location:
 
     @property
     def url(self) -> str:
-        """The location as a URL; for a local folder ``file:///...`` with nothing percent-encoded."""
+        """The location as a URL; for a local folder ``file:///...`` with nothing but ``%`` percent-encoded."""
         if self.scheme == "file":
-            return "file://" + self.path
+            return "file://" + self.path.replace("%", "%25")
         return f"{self.scheme}://{self.bucket}" + (f"/{self.path}" if self.path else "")
 
     def child(self, name: str) -> Location:
@@ -38,8 +38,8 @@ class Location:
 def parse_location(text: str | os.PathLike[str]) -> Location:
     """A location from a URL, or from a path of a local folder, which is made absolute.
 
-    ``file://`` URLs are taken as they stand first; where they hold ``%`` escapes, as ``Path.as_uri`` writes
-    them, these are decoded. Raises InvalidUriError for an unknown scheme.
+    The ``%`` escapes of a ``file://`` URL, as ``Path.as_uri`` writes them, are decoded; other URLs are taken as
+    they stand. Raises InvalidUriError for an unknown scheme, or where no folder or bucket is named.
     """
     text = os.fspath(text)
     if "://" not in text:

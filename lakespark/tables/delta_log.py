@@ -30,7 +30,7 @@ LEVEL_FACTOR = 16
 """So many files of one level are compacted into one of the next."""
 COMPACTED_FILE_BYTES = 8 << 20
 """Larger files are left alone: rewriting them costs more than keeping them."""
-CHECKPOINT_ENTRIES = 128
+CHECKPOINT_ENTRIES = 256
 """So many entries after the last checkpoint, the writer that compacts makes the next one."""
 LOG_RETENTION_DAYS = 30
 _SETTLE_TRIES = 5
