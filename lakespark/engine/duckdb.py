@@ -56,13 +56,13 @@ class Query:
     def __init__(self, sql: str, frames: Mapping[str, pa.Table | Query]) -> None:
         self.name = f"query_{next(self._numbers)}"
         self.tables: dict[str, pa.Table] = {}
-        self._expressions: dict[str, str] = {}
-        self._text = sql.format(**{key: self._add(frame) for key, frame in frames.items()}).strip()
+        self.expressions: dict[str, str] = {}
+        self.text = sql.format(**{key: self._add(frame) for key, frame in frames.items()}).strip()
 
     def _add(self, frame: pa.Table | Query) -> str:
         if isinstance(frame, Query):
             self.tables |= frame.tables
-            self._expressions |= frame._expressions | {frame.name: frame._text}
+            self.expressions |= frame.expressions | {frame.name: frame.text}
             return frame.name
         name = f"table_{id(frame)}"
         self.tables[name] = frame
@@ -71,12 +71,12 @@ class Query:
     @property
     def sql(self) -> str:
         """The whole statement."""
-        if not self._expressions:
-            return self._text
-        named = ", ".join(f"{name} as ({text})" for name, text in self._expressions.items())
-        if self._text.startswith("with "):
-            return f"with {named}, {self._text.removeprefix('with ')}"
-        return f"with {named} {self._text}"
+        if not self.expressions:
+            return self.text
+        named = ", ".join(f"{name} as ({text})" for name, text in self.expressions.items())
+        if self.text.startswith("with "):
+            return f"with {named}, {self.text.removeprefix('with ')}"
+        return f"with {named} {self.text}"
 
 
 class DuckDBEngine:

@@ -27,11 +27,14 @@ _SPARK_SCHEMES = {"file": "file", "s3": "s3a", "gs": "gs", "abfss": "abfss"}
 _GLOB = re.compile(r"([\\{}\[\]*?])")
 _RANGE_FOLDER = re.compile(r"range_number=([0-9]+)/")
 
-_ENCODED_METADATA = """(octet_length(cast(cardinality(metadata) as string)) || ':' || cardinality(metadata) || array_join(
-    transform(
-        array_sort(map_keys(metadata)),
-        k -> octet_length(k) || ':' || k || octet_length(metadata[k]) || ':' || metadata[k]
-    ), ''))"""
+_ENCODED_METADATA = """(
+    octet_length(cast(cardinality(metadata) as string)) || ':' || cardinality(metadata)
+    || array_join(
+        transform(
+            array_sort(map_keys(metadata)),
+            k -> octet_length(k) || ':' || k || octet_length(metadata[k]) || ':' || metadata[k]
+        ), '')
+)"""
 
 _DESCRIBE_RANGES = """
 select
