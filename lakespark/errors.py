@@ -206,7 +206,7 @@ class TransactionException(ConflictException):
 
 
 class ForbiddenException(LakesparkError):
-    """Not allowed, whatever the state: deleting the default branch, writing to a tag."""
+    """Not allowed, whatever the state: deleting the default branch, merging an unfinished transaction."""
 
     kind = "forbidden"
 

@@ -52,6 +52,7 @@ def merge_bases(parents: Parents, left: str, right: str, *, number: Number | Non
 
     A common ancestor is *best* if it is not an ancestor of another common ancestor. Commits are visited from
     the highest number down; since children come before parents, a commit's flags are final when it is visited.
+    The walk ends when no commit is left that one of the sides reaches by a way without a base on it.
     """
     if number is None:
         number = generations(parents, (left, right)).__getitem__
@@ -59,25 +60,29 @@ def merge_bases(parents: Parents, left: str, right: str, *, number: Number | Non
     flags[right] = flags.get(right, 0) | _RIGHT
     queue = [(-number(commit), commit) for commit in flags]
     heapq.heapify(queue)
-    unsettled = len(queue)
+    waiting = {_LEFT: 1, _RIGHT: 1}
     best: set[str] = set()
-    while unsettled:
+
+    def count(flag: int, by: int) -> None:
+        if not flag & _STALE:
+            waiting[_LEFT] += by * bool(flag & _LEFT)
+            waiting[_RIGHT] += by * bool(flag & _RIGHT)
+
+    while waiting[_LEFT] and waiting[_RIGHT]:
         _, commit = heapq.heappop(queue)
         flag = flags[commit]
-        if not flag & _STALE:
-            unsettled -= 1
-            if flag == _BOTH:
-                best.add(commit)
-                flag |= _STALE
+        count(flag, -1)
+        if flag == _BOTH:
+            best.add(commit)
+            flag |= _STALE
         for parent in parents(commit):
             known = flags.get(parent)
             if known is None:
                 heapq.heappush(queue, (-number(parent), parent))
-                unsettled += not flag & _STALE
-                flags[parent] = flag
             else:
-                unsettled -= bool(flag & _STALE and not known & _STALE)
-                flags[parent] = known | flag
+                count(known, -1)
+            flags[parent] = (known or 0) | flag
+            count(flags[parent], 1)
     return best
 
 

@@ -242,8 +242,11 @@ class ObjectWriter(io.RawIOBase):
 
     def discard(self) -> None:
         """Close without staging anything."""
-        if not self.closed:
-            super().close()
+        if self.closed:
+            return
+        super().close()
+        if self._stream is not None:
+            self._stream.discard()
 
     def close(self) -> None:
         """Finish the upload and stage the object."""

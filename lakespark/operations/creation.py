@@ -61,7 +61,7 @@ def create(
         _write_ledger(opened, new)
     opened.ledger.refresh()
     _check_owner(opened, new)
-    _write_format(opened)
+    _write_format(opened, new.range_entries or DEFAULT_RANGE_ENTRIES)
     check_format(opened)
     try:
         catalog.attach(new.name, str(opened.store.location))
@@ -122,11 +122,11 @@ def _check_owner(opened: OpenRepository, new: NewRepository) -> None:
         )
 
 
-def _write_format(opened: OpenRepository) -> None:
+def _write_format(opened: OpenRepository, range_entries: int) -> None:
     record = {
         "format": "lakespark",
         "version": FORMAT_VERSION,
         "repository_id": opened.ledger.settings()["repository_id"],
-        "range_entries": DEFAULT_RANGE_ENTRIES,
+        "range_entries": range_entries,
     }
     opened.store.put_if_absent(FORMAT_KEY, json.dumps(record, indent=1).encode())

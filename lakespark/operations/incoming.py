@@ -93,6 +93,8 @@ def _check_values(entries: pa.Table) -> None:
     _refuse(paths, pc.equal(lengths, 0), "are empty")
     _refuse(paths, pc.greater(lengths, MAX_PATH_BYTES), f"are longer than {MAX_PATH_BYTES} bytes")
     _refuse(paths, pc.match_substring(paths, "\0"), "hold a NUL character")
+    outside = pc.match_substring_regex(entries["physical_address"], r"^[^:]*(^|/)\.\.(/|$)|^/")
+    _refuse(paths, outside, "have a physical_address that is neither a full URL nor a key inside the namespace")
     for name in ("physical_address", "checksum"):
         missing = pc.or_kleene(pc.is_null(entries[name]), pc.equal(entries[name], ""))
         _refuse(paths, missing, f"have no {name}")

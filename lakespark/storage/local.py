@@ -160,6 +160,9 @@ class _LocalWriter:
             raise self._store.failed("write", self._key, error) from error
         return len(data)
 
+    def discard(self) -> None:
+        self._unfinished.__exit__()
+
     def close(self) -> None:
         try:
             self._unfinished.close()

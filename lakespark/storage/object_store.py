@@ -120,6 +120,9 @@ class _StreamWriter:
         except (exceptions.BaseError, OSError) as error:
             raise self._store.failed("write", self._key, error) from error
 
+    def discard(self) -> None:
+        self._writer = None  # an upload that is not closed is never completed
+
     def close(self) -> None:
         try:
             self._writer.close()

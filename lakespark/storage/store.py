@@ -29,6 +29,9 @@ class Writer(Protocol):
     def close(self) -> None:
         """Make the file visible."""
 
+    def discard(self) -> None:
+        """Give up: no file shows up."""
+
 
 class Store(Protocol):
     """Bytes by key below ``location``. Any failure but an absent key is a StorageError."""

@@ -33,7 +33,7 @@ class Catalog:
 
     def repositories(self) -> dict[str, str]:
         """Storage namespace by repository name, in the order of names."""
-        return dict(sorted(self._read(self._open()).items()))
+        return {name: self._full(namespace) for name, namespace in sorted(self._read(self._open()).items())}
 
     def attach(self, name: str, storage_namespace: str) -> None:
         """Add a row. Raises NameTakenError if the name is there."""
@@ -41,8 +41,8 @@ class Catalog:
             log = self._open()
             known = self._read(log).get(name)
             if known is not None:
-                raise NameTakenError(f"repository {name!r} exists already, at {known}")
-            if self._put(log, "attach", name, storage_namespace):
+                raise NameTakenError(f"repository {name!r} exists already, at {self._full(known)}")
+            if self._put(log, "attach", name, storage_namespace.removeprefix(f"{self._store.location}/")):
                 return
 
     def detach(self, name: str) -> None:
@@ -52,6 +52,11 @@ class Catalog:
             namespace = self._read(log).get(name)
             if namespace is None or self._put(log, "detach", name, namespace):
                 return
+
+    def _full(self, namespace: str) -> str:
+        """A namespace as a location: those inside the lake are stored relative to it, so that it can be moved."""
+        is_full = "://" in namespace or namespace.startswith("/")
+        return namespace if is_full else str(self._store.location.child(namespace))
 
     def _open(self) -> DeltaLog:
         log = DeltaLog(self._store, ROOT, CATALOG_SCHEMA)
