@@ -10,7 +10,7 @@ help: ## show the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 demo: $(VENV)/demo.stamp ## set up and run the main job on real data
-	@$(BIN)/python -m benchmarks.demo
+	@$(BIN)/python -m jobs.demo
 
 test: $(VENV)/dev.stamp check-test-tools ## set up and run all tests
 	@$(BIN)/python -m pytest $(TESTS)

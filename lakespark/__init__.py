@@ -4,17 +4,27 @@
     repo = lake.repository("analytics").create()
     main = repo.branch("main")
 
-Importing the package reads no environment, starts no JVM and imports neither pyspark nor DuckDB.
+Importing the package reads no environment, starts no JVM and imports neither pyspark nor DuckDB; what its names
+stand for is imported when one of them is first used.
 """
 
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
 from lakespark import errors, graph
-from lakespark.branch import Branch, Transaction
-from lakespark.lake import Lake, repository
-from lakespark.model import Change, Commit, CommonPrefix, ObjectInfo, RepositoryProperties
-from lakespark.objects import ObjectWriter, StoredObject, WriteableObject
-from lakespark.reference import MergeResult, Reference
-from lakespark.repository import Repository
-from lakespark.tag import Tag
+
+if TYPE_CHECKING:
+    from lakespark.branch import Branch, Transaction
+    from lakespark.lake import Lake, repository
+    from lakespark.model import Change, Commit, CommonPrefix, ObjectInfo, RepositoryProperties
+    from lakespark.objects import ObjectWriter, StoredObject, WriteableObject
+    from lakespark.reference import MergeResult, Reference
+    from lakespark.repository import Repository
+    from lakespark.tag import Tag
 
 __version__ = "0.1.0"
 
@@ -38,3 +48,37 @@ __all__ = [
     "graph",
     "repository",
 ]
+
+_HOMES = {
+    "branch": ("Branch", "Transaction"),
+    "lake": ("Lake", "repository"),
+    "model": ("Change", "Commit", "CommonPrefix", "ObjectInfo", "RepositoryProperties"),
+    "objects": ("ObjectWriter", "StoredObject", "WriteableObject"),
+    "reference": ("MergeResult", "Reference"),
+    "repository": ("Repository",),
+    "tag": ("Tag",),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """A public name, from the module that it is at home in."""
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(importlib.import_module(f"lakespark.{_HOME[name]}"), name)
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """This module, in which ``repository`` is the function, also when the module of that name is imported."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name != "repository" or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -132,9 +132,10 @@ class Branch(_StagingBranch):
 
     def revert(
         self,
-        reference: str | Reference,
+        reference: str | Reference | None = None,
         parent_number: int = 0,
         *,
+        reference_id: str | None = None,
         message: str | None = None,
         metadata: Mapping[str, str] | None = None,
         strategy: Strategy | None = None,
@@ -144,7 +145,13 @@ class Branch(_StagingBranch):
         allow_empty: bool = False,
         engine: EngineName | None = None,
     ) -> Commit:
-        """Commit the opposite of a commit, compared with its parent number ``parent_number`` (needed for a merge)."""
+        """Commit the opposite of a commit, compared with its parent number ``parent_number`` (needed for a merge).
+
+        ``reference_id`` is the SDK's older name of ``reference``.
+        """
+        reference = reference if reference is not None else reference_id
+        if reference is None:
+            raise BadRequestException("which commit is to be reverted? Give a ref expression")
         wanted = Wanted(message, metadata, committer, date, strategy, resolutions, allow_empty, engine)
         opened = self._repository.opened
         return merges.revert(opened, self._id, str(reference), wanted, parent=parent_number).commit

@@ -75,8 +75,9 @@ class StoredObject:
     def __repr__(self) -> str:
         return f"{type(self).__name__}(repository={self.repo!r}, reference={self.ref!r}, path={self.path!r})"
 
-    def stat(self) -> ObjectInfo:
+    def stat(self, pre_sign: bool | None = None) -> ObjectInfo:  # noqa: FBT001 - the SDK's signature
         """What is known of the object. Raises ObjectNotFoundException."""
+        _refuse_pre_sign(pre_sign)
         return object_info(self._repository, self._entry())
 
     def exists(self) -> bool:
@@ -86,6 +87,7 @@ class StoredObject:
     def reader(
         self,
         mode: ReadMode = "rb",
+        pre_sign: bool | None = None,  # noqa: FBT001 - the SDK's signature
         *,
         encoding: str = "utf-8",
         newline: str | None = None,
@@ -97,6 +99,7 @@ class StoredObject:
         """
         if mode not in ("r", "rb"):
             raise BadRequestException(f"unknown read mode {mode!r}: use 'r' or 'rb'")
+        _refuse_pre_sign(pre_sign)
         raw = _RangeReader(self._repository, self._entry() if info is None else self._listed(info))
         buffered = io.BufferedReader(raw, BUFFER_BYTES)
         if mode == "rb":
@@ -131,7 +134,7 @@ class WriteableObject(StoredObject):
         self,
         data: str | bytes,
         mode: WriteMode = "w",
-        *,
+        pre_sign: bool | None = None,  # noqa: FBT001 - the SDK's signature
         content_type: str | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> WriteableObject:
@@ -139,18 +142,20 @@ class WriteableObject(StoredObject):
         if not isinstance(data, str | bytes | bytearray | memoryview):
             raise BadRequestException(f"upload takes str or bytes, not {type(data).__name__}: use writer() for streams")
         body = check_text(data, "the text to upload").encode() if isinstance(data, str) else bytes(data)
-        self.writer(mode, content_type=content_type, metadata=metadata).put(body)
+        self.writer(mode, pre_sign, content_type, metadata).put(body)
         return self
 
     def writer(
         self,
         mode: WriteMode = "wb",
-        *,
+        pre_sign: bool | None = None,  # noqa: FBT001 - the SDK's signature
         content_type: str | None = None,
         metadata: Mapping[str, str] | None = None,
+        *,
         encoding: str = "utf-8",
     ) -> ObjectWriter:
         """A file object that streams into the store and stages the object when it is closed."""
+        _refuse_pre_sign(pre_sign)
         return ObjectWriter(self, mode, content_type=content_type, metadata=metadata, encoding=encoding)
 
     def delete(self) -> None:
@@ -205,6 +210,7 @@ class ObjectWriter(io.RawIOBase):
         encoding: str,
     ) -> None:
         super().__init__()
+        self._stream: Any = None
         if mode not in ("w", "wb", "x", "xb"):
             raise BadRequestException(f"unknown write mode {mode!r}: use 'w', 'wb', 'x' or 'xb'")
         self._target = target
@@ -213,7 +219,6 @@ class ObjectWriter(io.RawIOBase):
         self._content_type = check_text(content_type or DEFAULT_CONTENT_TYPE, "a content type")
         self._metadata = check_texts(metadata, "the object's metadata")
         self._address = target.new_address()
-        self._stream: Any = None
         self._md5 = hashlib.md5(usedforsecurity=False)
         self._size = 0
 
@@ -336,3 +341,8 @@ class _RangeReader(io.RawIOBase):
                 f"has fewer than {self._size} bytes"
             )
         return body
+
+
+def _refuse_pre_sign(pre_sign: bool | None) -> None:  # noqa: FBT001 - the SDK's parameter
+    if pre_sign:
+        raise BadRequestException("pre_sign=True is not supported: objects are read and written straight in the store")

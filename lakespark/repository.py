@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lakespark.branch import Branch
-from lakespark.errors import RepositoryNotFoundError
+from lakespark.errors import BadRequestException, RepositoryNotFoundError
 from lakespark.model import Commit, OperationInfo, RefChange, RefState, RepositoryProperties
 from lakespark.names import check_repository
 from lakespark.operations import bases, creation
@@ -16,7 +17,7 @@ from lakespark.operations.opened import EngineName, OpenRepository
 from lakespark.operations.resolve import resolve
 from lakespark.operations.writes import SharedAppends
 from lakespark.reference import Reference
-from lakespark.storage import open_store
+from lakespark.storage import open_store, parse_location
 from lakespark.tag import Tag
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Repository:
     @classmethod
     def open(
         cls,
-        storage_namespace: str,
+        storage_namespace: str | os.PathLike[str],
         *,
         user: str = "anonymous",
         spark: Any = None,
@@ -44,7 +45,7 @@ class Repository:
         **options: Any,
     ) -> Repository:
         """Open a repository straight from its storage namespace. Raises RepositoryNotFoundError."""
-        store = open_store(storage_namespace, **options)
+        store = open_store(parse_location(storage_namespace), **options)
         opened = OpenRepository(store, user=user, spark=spark, engine=engine, options=options)
         creation.check_format(opened)
         return cls(None, None, opened)
@@ -81,9 +82,10 @@ class Repository:
 
     def create(
         self,
-        storage_namespace: str | None = None,
+        storage_namespace: str | os.PathLike[str] | None = None,
         default_branch: str = "main",
-        exist_ok: bool = False,  # noqa: FBT001, FBT002 - the SDK's signature
+        include_samples: bool = False,  # noqa: FBT001, FBT002 - the SDK's signature
+        exist_ok: bool = False,  # noqa: FBT001, FBT002
         *,
         metadata: Mapping[str, str] | None = None,
         range_entries: int | None = None,
@@ -95,6 +97,8 @@ class Repository:
         """
         if self._lake is None or self._id is None:
             raise RepositoryNotFoundError("a repository is created through a lake: Lake(...).repository(id).create()")
+        if include_samples:
+            raise BadRequestException("include_samples=True is not supported: there is no sample data")
         check_repository(self._id)
         self.opened = creation.create(
             self._lake.catalog,
@@ -102,7 +106,7 @@ class Repository:
             creation.NewRepository(
                 name=self._id,
                 lake=self._lake.location,
-                namespace=storage_namespace or self._lake.default_namespace(self._id),
+                namespace=os.fspath(storage_namespace or self._lake.default_namespace(self._id)),
                 default_branch=default_branch,
                 metadata=dict(metadata or {}),
                 range_entries=range_entries,

@@ -56,7 +56,7 @@ select
         || '/' ||
     case when m.base_identity is null then 'added' when m.destination_identity is null then 'removed' else 'changed' end
         as conflict,
-    m.base_identity, b.size_bytes as base_size_bytes, b.physical_address as base_physical_address,
+    b.identity as base_identity, b.size_bytes as base_size_bytes, b.physical_address as base_physical_address,
     m.source_identity, s.size_bytes as source_size_bytes, s.physical_address as source_physical_address,
     m.destination_identity, d.size_bytes as destination_size_bytes,
     d.physical_address as destination_physical_address
@@ -67,7 +67,7 @@ left join {destination} d on m.path = d.path
 where m.outcome = 'conflict'
 order by path
 """
-"""The conflicts with what each side has there."""
+"""The conflicts with what each side has there: of the base nothing, if its own bases are in conflict."""
 
 PUT_OR_DELETE = """
 select

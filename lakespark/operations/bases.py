@@ -44,6 +44,30 @@ def base_changes(
     return fold.changes(bases)
 
 
+def involved(repository: OpenRepository, bases: Sequence[CommitRecord]) -> list[CommitRecord]:
+    """The bases and, of several, the bases that they are folded over: where the values of the base come from."""
+    found = {record.commit.id: record for record in bases}
+    for merged, record in _pairs(bases):
+        for deeper in involved(repository, _bases_of(repository, merged, record)):
+            found[deeper.commit.id] = deeper
+    return list(found.values())
+
+
+def _bases_of(repository: OpenRepository, merged: Sequence[CommitRecord], record: CommitRecord) -> list[CommitRecord]:
+    """The best bases of a commit and the virtual commit whose parents are those merged so far."""
+    virtual_parents = [parent.commit.id for parent in merged]
+    above = max(parent.number for parent in merged) + 1
+
+    def parents(commit: str) -> Sequence[str]:
+        return virtual_parents if commit == _VIRTUAL else resolve.parents(repository, commit)
+
+    def number(commit: str) -> int:
+        return above if commit == _VIRTUAL else resolve.number(repository, commit)
+
+    found = graph.merge_bases(parents, _VIRTUAL, record.commit.id, number=number)
+    return _oldest_first([resolve.commit_record(repository, commit) for commit in found])
+
+
 def _oldest_first(records: Sequence[CommitRecord]) -> list[CommitRecord]:
     return sorted(records, key=lambda record: (record.commit.creation_date, record.number))
 
@@ -59,25 +83,18 @@ class _Fold:
         self._shared: frozenset[str] = frozenset()
 
     def changes(self, bases: Sequence[CommitRecord]) -> list[Frame]:
-        involved = self._involved(bases)
-        range_ids = [set(tree.by_id) for tree in (*self._sides, *(self._repository.tree(r) for r in involved))]
+        involved_in = involved(self._repository, bases)
+        range_ids = [set(tree.by_id) for tree in (*self._sides, *(self._repository.tree(r) for r in involved_in))]
         self._shared = frozenset.intersection(*map(frozenset, range_ids))
         base = self._fold(bases)
         return [trees.changes_of(self._engine, base, self._entries(side)) for side in self._sides]
-
-    def _involved(self, bases: Sequence[CommitRecord]) -> list[CommitRecord]:
-        found = {record.commit.id: record for record in bases}
-        for merged, record in _pairs(bases):
-            for deeper in self._involved(self._bases_of(merged, record)):
-                found[deeper.commit.id] = deeper
-        return list(found.values())
 
     def _fold(self, bases: Sequence[CommitRecord]) -> Frame:
         if not bases:
             return self._engine.frame(ENTRY_SCHEMA.empty_table().select(IDENTITY_COLUMNS))
         value = self._entries(self._repository.tree(bases[0]))
         for merged, record in _pairs(bases):
-            value = self._merge(self._fold(self._bases_of(merged, record)), record, value)
+            value = self._merge(self._fold(_bases_of(self._repository, merged, record)), record, value)
         return value
 
     def _merge(self, base: Frame, source: CommitRecord, destination: Frame) -> Frame:
@@ -89,20 +106,6 @@ class _Fold:
         )
         folded = engine.query(three_way_sql.FOLD_BASES % next(self._conflicts), merged=merged)
         return engine.keep(engine.query(three_way_sql.APPLY_FOLDED, destination=destination, folded=folded))
-
-    def _bases_of(self, merged: Sequence[CommitRecord], record: CommitRecord) -> list[CommitRecord]:
-        """The best bases of a commit and the virtual commit whose parents are those merged so far."""
-        virtual_parents = [parent.commit.id for parent in merged]
-        above = max(parent.number for parent in merged) + 1
-
-        def parents(commit: str) -> Sequence[str]:
-            return virtual_parents if commit == _VIRTUAL else resolve.parents(self._repository, commit)
-
-        def number(commit: str) -> int:
-            return above if commit == _VIRTUAL else resolve.number(self._repository, commit)
-
-        found = graph.merge_bases(parents, _VIRTUAL, record.commit.id, number=number)
-        return _oldest_first([resolve.commit_record(self._repository, commit) for commit in found])
 
     def _entries(self, tree: Metarange) -> Frame:
         ranges = [ref for ref in tree.ranges if ref.range_id not in self._shared]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from lakespark import digest
 from lakespark.errors import BadRequestException, NothingToCommitError
-from lakespark.model import Commit, CommitRecord, Operation, RefChange, Sealed
+from lakespark.model import Commit, CommitRecord, Operation, RefChange
 from lakespark.names import check_text, check_texts
 from lakespark.operations import staged, trees
 from lakespark.operations.opened import EngineName, OpenRepository
@@ -51,12 +50,7 @@ def commit(
             date=date,
             unchanged=head if tree.ranges == base.ranges else None,
         )
-        after = replace(
-            state,
-            commit_id=record.commit.id,
-            token=repository.new_staging(),
-            sealed=(Sealed(state.token, before.watermark),),
-        )
+        after = staged.taken_in(repository, before, record.commit.id)
         return Operation("commit", (RefChange(branch, state, after),), new_commits(record))
 
     after = repository.ledger.operate(decide).changes[0].after

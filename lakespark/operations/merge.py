@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -78,7 +79,7 @@ def merge(
         into = check_clean(repository, destination)
         given = resolve(repository, source)
         _check_source(given, destination, is_own_transaction=bool(also))
-        head = commit_record(repository, into.commit_id)
+        head = commit_record(repository, into.state.commit_id)
         found = bases.merge_bases(repository, given.commit_id, head.commit.id)
         if [base.commit.id for base in found] == [given.commit_id] and not wanted.allow_empty and not len(resolutions):
             raise NothingToMergeError(f"nothing to merge: {destination!r} has all of {source!r} already")
@@ -97,7 +98,7 @@ def merge(
             unchanged=_unchanged(merged.tree, (sides.destination, head), (sides.source, given.record)),
         )
         outcome[:] = [Outcome(record, tuple(found), merged.conflicts)]
-        changes = [RefChange(destination, into, replace(into, commit_id=record.commit.id)), *also]
+        changes = [RefChange(destination, into.state, _moved(repository, into, record.commit.id)), *also]
         if tag is not None:
             changes.append(RefChange(tag, None, RefState("tag", record.commit.id)))
         return Operation("merge", tuple(changes), new_commits(record), (("source", source),))
@@ -143,7 +144,7 @@ def _reapply(
 
     def decide() -> Operation:
         into = check_clean(repository, branch)
-        head = commit_record(repository, into.commit_id)
+        head = commit_record(repository, into.state.commit_id)
         sides = Sides((base,), repository.tree(source), repository.tree(head), (f"{verb} of {reference}", branch))
         merged = merge_trees(repository, sides, strategy=wanted.strategy, resolutions=resolutions, engine=wanted.engine)
         if merged.tree.id == sides.destination.id and not wanted.allow_empty:
@@ -156,35 +157,46 @@ def _reapply(
             metadata=wanted.metadata,
             committer=wanted.committer,
             date=wanted.date,
-            unchanged=head if merged.tree.ranges == sides.destination.ranges else None,
+            unchanged=_unchanged(merged.tree, (sides.destination, head), (sides.source, source)),
         )
         records[:] = [record]
-        change = RefChange(branch, into, replace(into, commit_id=record.commit.id))
+        change = RefChange(branch, into.state, _moved(repository, into, record.commit.id))
         return Operation(verb, (change,), new_commits(record), (("commit", reference),))
 
     repository.ledger.operate(decide)
     return commit_record(repository, records[0].commit.id)
 
 
-def check_clean(repository: OpenRepository, branch: str) -> RefState:
-    """The state of a branch without uncommitted changes. Raises DirtyBranchError that names some of them."""
+def check_clean(repository: OpenRepository, branch: str) -> staged.StagedView:
+    """What is staged on a branch without uncommitted changes. Raises DirtyBranchError that names some of them."""
     before = staged.newest_view(repository, branch)
     if not before.rows().num_rows:
-        return before.state
+        return before
     tree = repository.tree(commit_record(repository, before.state.commit_id))
     run = repository.local_engine
     found = run.collect(staged.uncommitted(run, before, tree))
     if found.num_rows:
         rows = found.slice(0, _NAMED).to_pylist()
         named = "; ".join(
-            f"{row['path']} ({row['type']} by {row['written_by']} at {row['written_at']})" for row in rows
+            f"{row['path']} ({row['type']} by {row['written_by']} at {_when(row['written_at'])})" for row in rows
         )
         more = f" and {found.num_rows - _NAMED} more" if found.num_rows > _NAMED else ""
         raise DirtyBranchError(
             f"branch {branch!r} has {found.num_rows} uncommitted change{'s' * (found.num_rows != 1)}: {named}{more}; "
             "commit or reset them first"
         )
-    return before.state
+    return before
+
+
+def _moved(repository: OpenRepository, clean: staged.StagedView, commit_id: str) -> RefState:
+    """A clean branch at another commit. Staged rows that changed nothing must not come to mean something there."""
+    if clean.rows().num_rows:
+        return staged.taken_in(repository, clean, commit_id)
+    return replace(clean.state, commit_id=commit_id)
+
+
+def _when(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _check_source(source: Resolved, destination: str, *, is_own_transaction: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ from lakespark.algebra import staged as staged_sql
 from lakespark.engine import Engine, Frame
 from lakespark.entries import IDENTITY_COLUMNS
 from lakespark.errors import MissingFileError
-from lakespark.model import RefState
+from lakespark.model import RefState, Sealed
 from lakespark.names import prefix_end
 from lakespark.operations import trees
 from lakespark.operations.opened import OpenRepository
@@ -65,6 +65,15 @@ def newest_view(repository: OpenRepository, branch: str) -> StagedView:
             if branch_state(repository, branch) == state:
                 raise
     return view(repository, branch_state(repository, branch))
+
+
+def taken_in(repository: OpenRepository, staged: StagedView, commit_id: str) -> RefState:
+    """The branch at a commit that stands for all that the view holds: it stages under a fresh token.
+
+    The old one is sealed with the view's watermark: what came later stays uncommitted.
+    """
+    sealed = (Sealed(staged.state.token, staged.watermark),)
+    return replace(staged.state, commit_id=commit_id, token=repository.new_staging(), sealed=sealed)
 
 
 def changes(engine: Engine, staged: StagedView, base: Metarange) -> Frame:

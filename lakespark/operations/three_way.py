@@ -14,7 +14,7 @@ from lakespark.entries import ENTRY_COLUMNS, ENTRY_SCHEMA
 from lakespark.errors import BadRequestException, InvalidResolutionError, MergeConflictError
 from lakespark.model import CommitRecord
 from lakespark.operations import trees
-from lakespark.operations.bases import base_changes
+from lakespark.operations.bases import base_changes, involved
 from lakespark.operations.opened import EngineName, OpenRepository
 from lakespark.operations.resolutions import Resolutions
 from lakespark.tree.metarange import Metarange
@@ -197,7 +197,7 @@ class _Merging:
         )
 
     def _base_entries(self, rows: Frame) -> Frame:
-        """Entries with the ``base_identity`` of their path, from whichever base has it."""
+        """Entries with the ``base_identity`` of their path, from whichever commit gave it to the base."""
         run = self.engine
         found = [
             run.query(
@@ -205,7 +205,7 @@ class _Merging:
                 rows=rows,
                 entries=trees.entries_at(run, self._repository.tree(record), rows),
             )
-            for record in self._sides.bases
+            for record in involved(self._repository, self._sides.bases)
         ]
         union = " union all ".join(f"select * from {{base{i}}}" for i in range(len(found)))
         entries = run.query(union, **{f"base{i}": frame for i, frame in enumerate(found)})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Self
@@ -30,7 +31,7 @@ class LocalStore:
         try:
             with open(self.path(key), "rb", buffering=0) as file:  # noqa: PTH123 - half the time of Path.open
                 return file.read()
-        except FileNotFoundError:
+        except (FileNotFoundError, IsADirectoryError):
             return None
         except OSError as error:
             raise self.failed("read", key, error) from error
@@ -73,7 +74,8 @@ class LocalStore:
 
     def size(self, key: str) -> int | None:
         try:
-            return os.stat(self.path(key)).st_size  # noqa: PTH116
+            status = os.stat(self.path(key))  # noqa: PTH116
+            return status.st_size if stat.S_ISREG(status.st_mode) else None
         except FileNotFoundError:
             return None
         except OSError as error:

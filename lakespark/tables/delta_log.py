@@ -13,6 +13,7 @@ import io
 import json
 import re
 import secrets
+import struct
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -117,8 +118,7 @@ class DeltaLog:
                 raise MissingFileError(
                     f"log entry {self._place(self._entry_key(expected))} is missing: the table has later ones"
                 )
-        with ThreadPoolExecutor(_PARALLEL_READS) as pool:
-            entries = [self._apply(*read) for read in zip(numbers, pool.map(self._read_entry, numbers), strict=True)]
+        entries = [self._apply(*read) for read in zip(numbers, self._read_entries(numbers), strict=True)]
         self._fresh_at = time.monotonic()
         return entries + self.refresh()
 
@@ -136,7 +136,9 @@ class DeltaLog:
         except (pa.ArrowException, OSError) as error:
             raise CorruptFileError(f"file {self._place(key)} cannot be read: {error}") from error
         if file.first == file.last:
-            entries = pa.repeat(pa.scalar(file.first, pa.int64()), table.num_rows)
+            # not pa.repeat: its first call imports pandas, where there is one, which takes longer than a whole log
+            numbers = pa.py_buffer(struct.pack("<q", file.first) * table.num_rows)
+            entries = pa.Array.from_buffers(pa.int64(), table.num_rows, [None, numbers])
             table = table.set_column(table.schema.get_field_index("entry"), "entry", entries)
         return table
 
@@ -249,6 +251,12 @@ class DeltaLog:
 
     def _place(self, key: str) -> str:
         return str(self._store.location.child(key))
+
+    def _read_entries(self, numbers: list[int]) -> list[bytes]:
+        if self._store.location.scheme in ("file", "memory"):  # starting a thread takes longer than a read
+            return [self._read_entry(number) for number in numbers]
+        with ThreadPoolExecutor(_PARALLEL_READS) as pool:
+            return list(pool.map(self._read_entry, numbers))
 
     def _read_entry(self, number: int) -> bytes:
         body = self._store.get(self._entry_key(number))

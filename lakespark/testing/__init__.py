@@ -1,0 +1,1 @@
+"""What tests of lakespark, and of programs that use it, are made of: shipped with the package."""

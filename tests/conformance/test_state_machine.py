@@ -1,0 +1,359 @@
+"""A repository and the reference model, given the same random work, stay the same after every step.
+
+``--hypothesis-profile=long`` runs it at length.
+"""
+
+import hashlib
+import itertools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import HealthCheck, event, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from lakespark import Lake, Repository
+from lakespark.errors import LakesparkError, MergeConflictError
+from lakespark.testing import strategies
+from lakespark.testing.judge import Judge, entry_of
+from lakespark.testing.model import ModelRepository
+from lakespark.testing.model_state import Description, StagedOp
+from lakespark.testing.trees import Entry, threshold_for
+
+NAMES = ("main", "dev", "dev:joe-bugfix-1234", "v2.3")
+CONFLICT_COLUMNS = ["path", "conflict", "base_identity", "source_identity", "destination_identity"]
+KIND = "application/octet-stream"
+STRATEGIES = st.sampled_from([None, "source-wins", "dest-wins"])
+
+_lakes = itertools.count()
+_metaranges: dict[str, dict[frozenset[tuple[str, str]], str]] = {}
+"""For each threshold the metarange id of each contents, over all that any example has committed."""
+
+
+def outcome(work: Callable[[], Any]) -> Any:
+    """The value of some work, or the class of its error, with the conflicts if it has any."""
+    try:
+        return work()
+    except MergeConflictError as error:
+        rows = error.conflicts.select(CONFLICT_COLUMNS).to_pylist() if isinstance(error.conflicts, pa.Table) else None
+        return MergeConflictError, rows or error.conflicts
+    except LakesparkError as error:
+        return type(error)
+
+
+class Lakes(RuleBasedStateMachine):
+    """Drives a repository in memory and the model together."""
+
+    @initialize(
+        paths=st.lists(strategies.paths(), min_size=3, max_size=9, unique=True),
+        range_entries=st.sampled_from([1, 2, 2, 3, 3, 8000]),
+    )
+    def create(self, paths: list[str], range_entries: int) -> None:
+        self.paths = paths
+        self.lake = Lake(f"memory://machine-{next(_lakes)}/lake", user="tests")
+        self.real = self.lake.repository("machine").create(range_entries=range_entries)
+        first = self.real.branch("main").get_commit()
+        description = Description(first.message, first.committer, first.creation_date)
+        self.model = ModelRepository(threshold_for(range_entries), description)
+        self.judge = Judge(self.model)
+        self.clock = 1000
+        self.stored = [self.store_object(bytes([number])) for number in range(4)]
+
+    def store_object(self, body: bytes) -> Entry:
+        """An object that is in the store without being anywhere in the repository."""
+        checksum = hashlib.md5(body).hexdigest()
+        self.real.opened.store.put(f"data/elsewhere/{checksum}", body)
+        return Entry(f"data/elsewhere/{checksum}", len(body), checksum, KIND, ())
+
+    # -- what is drawn ---------------------------------------------------------------------------------------
+
+    def branch(self, data: st.DataObject) -> str:
+        return data.draw(st.sampled_from(sorted(self.model.branches)), "branch")
+
+    def path(self, data: st.DataObject) -> str:
+        return data.draw(st.sampled_from(self.paths), "path")
+
+    def some_paths(self, data: st.DataObject) -> list[str]:
+        return data.draw(st.lists(st.sampled_from(self.paths), min_size=1, max_size=4, unique=True), "paths")
+
+    def ref(self, data: st.DataObject) -> str:
+        names = st.sampled_from(sorted([*self.model.branches, *self.model.tags]))
+        expressions = strategies.ref_expressions(sorted([*self.model.branches, *self.model.tags, "none"]))
+        commits = st.sampled_from(list(self.model.commits))  # in the order of their making: ids hold the time
+        return data.draw(st.one_of(names, names, expressions, commits, commits.map(lambda c: c[:12])), "ref")
+
+    def description(self, data: st.DataObject) -> Description:
+        self.clock += data.draw(st.sampled_from([10, 10, 0]), "seconds")
+        skew = data.draw(st.sampled_from([0, 0, 0, -35, 35]), "skew")
+        message = data.draw(st.sampled_from(["one", "two"]), "message")
+        committer = data.draw(st.sampled_from(["ann", "bob"]), "committer")
+        metadata = data.draw(st.sampled_from([{}, {"b": "1", "a": "é"}]), "metadata")
+        return Description(message, committer, self.clock + skew, metadata)
+
+    def resolutions(self, data: st.DataObject) -> dict[str, Any]:
+        choices = st.sampled_from(["source", "destination", "base", "deleted", *self.stored])
+        some = st.dictionaries(st.sampled_from(self.paths), choices, min_size=1, max_size=4)
+        return data.draw(st.just({}) | some, "resolutions")
+
+    def both(self, expected: Callable[[], Any], actual: Callable[[], Any]) -> Any:
+        """Do the same to the model and to the repository: both give the same, or the same error."""
+        wanted = outcome(expected)
+        assert outcome(actual) == wanted
+        rule_name = sys._getframe(1).f_code.co_name
+        event(f"{rule_name}: {getattr(wanted, '__name__', None) or type(wanted).__name__}")
+        return wanted
+
+    # -- writing ---------------------------------------------------------------------------------------------
+
+    @rule(data=st.data(), body=strategies.contents(), metadata=strategies.metadata(), is_new=st.booleans())
+    def upload(self, data: st.DataObject, body: bytes, metadata: dict[str, str], is_new: bool) -> None:
+        branch, path = self.branch(data), self.path(data)
+        taken = is_new and path in self.model.entries(branch)
+        written = self.real.branch(branch).object(path)
+        result = outcome(lambda: written.upload(body, "xb" if is_new else "wb", metadata=metadata) and "written")
+        assert result == ("written" if not taken else model_error("ObjectExistsException"))
+        if not taken:
+            self.staged_put(branch, path)
+
+    def staged_put(self, branch: str, path: str) -> None:
+        """Tell the model of a put whose address the repository chose."""
+        table = self.real.branch(branch).objects_table(prefix=path).slice(0, 1)
+        row = table.to_pylist(maps_as_pydicts="strict")[0]
+        assert row["path"] == path
+        self.model.stage(branch, [StagedOp("put", path, entry_of(row))])
+
+    @rule(data=st.data())
+    def stage_table(self, data: st.DataObject) -> None:
+        branch, paths = self.branch(data), self.some_paths(data)
+        entries = [data.draw(st.sampled_from(self.stored)) for _ in paths]
+        table = pa.table({"path": paths, **{name: [getattr(e, name) for e in entries] for name in given_columns()}})
+        assert self.real.branch(branch).stage(table) == len(paths)
+        self.model.stage(branch, [StagedOp("put", *row) for row in zip(paths, entries, strict=True)])
+
+    @rule(data=st.data())
+    def copy(self, data: st.DataObject) -> None:
+        source, path, branch, target = self.ref(data), self.path(data), self.branch(data), self.path(data)
+        result = outcome(lambda: self.real.ref(source).object(path).copy(branch, target).path)
+        try:
+            entry = self.model.entries(source).get(path)
+        except LakesparkError as error:
+            assert result == type(error)
+            return
+        assert result == (target if entry else model_error("ObjectNotFoundException"))
+        if entry:
+            self.model.stage(branch, [StagedOp("put", target, entry)])
+
+    @rule(data=st.data())
+    def delete_one(self, data: st.DataObject) -> None:
+        branch, path = self.branch(data), self.path(data)
+        is_there = path in self.model.entries(branch)
+        result = outcome(lambda: self.real.branch(branch).object(path).delete())
+        assert result == (None if is_there else model_error("ObjectNotFoundException"))
+        if is_there:
+            self.model.stage(branch, [StagedOp("delete", path)])
+
+    @rule(data=st.data())
+    def delete_many(self, data: st.DataObject) -> None:
+        branch, paths = self.branch(data), self.some_paths(data)
+        self.real.branch(branch).delete_objects(paths)
+        self.model.stage(branch, [StagedOp("delete", path) for path in paths])
+
+    @rule(data=st.data(), kind=st.sampled_from(["reset", "common_prefix", "object"]))
+    def reset(self, data: st.DataObject, kind: Any) -> None:
+        branch = self.branch(data)
+        path = self.path(data) if kind == "object" else data.draw(strategies.prefixes_of(self.paths))
+        self.real.branch(branch).reset_changes(kind, path)
+        op = StagedOp("reset", path) if kind == "object" else StagedOp("reset-prefix", path * (kind != "reset"))
+        self.model.stage(branch, [op])
+
+    @rule(data=st.data(), allow_empty=st.sampled_from([False, False, True]))
+    def commit(self, data: st.DataObject, allow_empty: bool) -> None:
+        branch, said = self.branch(data), self.description(data)
+        self.both(
+            lambda: self.model.commit(branch, said, allow_empty=allow_empty),
+            lambda: self.real.branch(branch).commit(allow_empty=allow_empty, **described(said)).id,
+        )
+
+    @rule(data=st.data(), bodies=st.lists(strategies.contents(), max_size=3))
+    def transact(self, data: st.DataObject, bodies: list[bytes]) -> None:
+        branch, message = self.branch(data), f"transaction {len(self.model.commits)}"
+        if self.model.uncommitted(branch):
+            assert outcome(self.real.branch(branch).transact(message).__enter__) == model_error("DirtyBranchError")
+            return
+        self.model.create_branch("tx", branch)
+        with self.real.branch(branch).transact(message) as tx:
+            for body in bodies:
+                path = self.path(data)
+                tx.object(path).upload(body)
+                put = tx.object(path).stat()
+                address = self.real.opened.relative_address(put.physical_address)
+                entry = Entry(address, put.size_bytes, put.checksum, put.content_type, ())
+                self.model.stage("tx", [StagedOp("put", path, entry)])
+        if self.model.uncommitted("tx"):
+            merged = self.real.branch(branch).get_commit()
+            inner = self.real.commit(merged.parents[1]).get_commit()
+            self.model.commit("tx", Description(message, "tests", inner.creation_date))
+            self.model.merge("tx", branch, Description(message, "tests", merged.creation_date))
+        self.model.delete_branch("tx")
+
+    # -- refs ------------------------------------------------------------------------------------------------
+
+    @rule(data=st.data(), name=st.sampled_from(NAMES), is_tag=st.sampled_from([False, False, True]))
+    def create_ref(self, data: st.DataObject, name: str, is_tag: bool) -> None:
+        source = self.ref(data)
+        make = self.model.create_tag if is_tag else self.model.create_branch
+        handle: Any = self.real.tag(name) if is_tag else self.real.branch(name)
+        self.both(lambda: make(name, source) or name, lambda: handle.create(source).id)
+
+    @rule(name=st.sampled_from(NAMES))
+    def delete_branch(self, name: str) -> None:
+        self.both(lambda: self.model.delete_branch(name), self.real.branch(name).delete)
+
+    @rule(name=st.sampled_from(NAMES))
+    def delete_tag(self, name: str) -> None:
+        self.both(lambda: self.model.delete_tag(name), self.real.tag(name).delete)
+
+    @rule(data=st.data(), is_expected=st.booleans())
+    def move_to(self, data: st.DataObject, is_expected: bool) -> None:
+        branch, target = self.branch(data), self.ref(data)
+        expected = self.ref(data) if is_expected else None
+        self.both(
+            lambda: self.model.move_branch(branch, target, expected),
+            lambda: self.real.branch(branch).move_to(target, expected=expected).id,
+        )
+
+    # -- merging ---------------------------------------------------------------------------------------------
+
+    @rule(data=st.data(), strategy=STRATEGIES, squash=st.booleans(), allow_empty=st.sampled_from([False, True]))
+    def merge(self, data: st.DataObject, strategy: Any, squash: bool, allow_empty: bool) -> None:
+        source, branch, said, chosen = self.ref(data), self.branch(data), self.description(data), self.resolutions(data)
+        how: dict[str, Any] = {"strategy": strategy, "squash": squash, "allow_empty": allow_empty}
+        result = self.both(
+            lambda: self.model.merge(source, branch, said, resolutions=chosen, **how),
+            lambda: self.real.ref(source).merge_into(branch, resolutions=given(chosen), **how, **described(said)),
+        )
+        if isinstance(result, str):
+            assert self.real.branch(branch).head.id == result
+
+    @rule(data=st.data(), strategy=STRATEGIES, parent=st.sampled_from([0, 0, 1, 2]), is_revert=st.booleans())
+    def reapply(self, data: st.DataObject, strategy: Any, parent: int, is_revert: bool) -> None:
+        branch, ref, said, chosen = self.branch(data), self.ref(data), self.description(data), self.resolutions(data)
+        apply = self.model.revert if is_revert else self.model.cherry_pick
+        handle = self.real.branch(branch)
+        really: Any = handle.revert if is_revert else handle.cherry_pick
+        self.both(
+            lambda: apply(branch, ref, said, parent, strategy=strategy, resolutions=chosen),
+            lambda: really(ref, parent, strategy=strategy, resolutions=given(chosen), **described(said)).id,
+        )
+
+    # -- reading ---------------------------------------------------------------------------------------------
+
+    @rule(data=st.data(), kind=st.sampled_from(["two_dot", "three_dot"]))
+    def diff(self, data: st.DataObject, kind: Any) -> None:
+        left, right = self.ref(data), self.ref(data)
+        self.both(
+            lambda: self.model.diff(left, right, kind),
+            lambda: {c.path: (c.type, c.size_bytes) for c in self.real.ref(left).diff(right, type=kind)},
+        )
+
+    @rule(data=st.data(), first_parent=st.booleans())
+    def log(self, data: st.DataObject, first_parent: bool) -> None:
+        ref = self.ref(data)
+        self.both(
+            lambda: self.model.log(ref, first_parent=first_parent),
+            lambda: [commit.id for commit in self.real.ref(ref).log(first_parent=first_parent)],
+        )
+
+    @rule(data=st.data())
+    def merge_bases(self, data: st.DataObject) -> None:
+        left, right = self.ref(data), self.ref(data)
+        self.both(
+            lambda: self.model.merge_bases([self.model.resolve(left)], self.model.resolve(right)),
+            lambda: [commit.id for commit in self.real.merge_bases(left, right)],
+        )
+
+    @rule(data=st.data(), delimiter=st.sampled_from(["", "/", "//", "🦆", "a"]), amount=st.sampled_from([None, 1, 2]))
+    def listing(self, data: st.DataObject, delimiter: str, amount: int | None) -> None:
+        ref, prefix = self.ref(data), data.draw(strategies.prefixes_of(self.paths), "prefix")
+        after = data.draw(st.just("") | strategies.prefixes_of(self.paths), "after")
+        how: dict[str, Any] = {"prefix": prefix, "after": after, "delimiter": delimiter}
+        self.both(
+            lambda: self.model.listing(ref, max_amount=amount, **how),
+            lambda: [item.path for item in self.real.ref(ref).objects(max_amount=amount, **how)],
+        )
+
+    @rule(data=st.data())
+    def stat(self, data: st.DataObject) -> None:
+        ref, path = self.ref(data), self.path(data)
+        stored = self.real.ref(ref).object(path)
+        is_there = self.both(lambda: path in self.model.entries(ref), stored.exists)
+        if is_there is True:
+            entry, found = self.model.entries(ref)[path], stored.stat()
+            assert found.physical_address == self.real.opened.full_address(entry.physical_address)
+            assert (found.size_bytes, found.checksum, found.content_type) == entry[1:4]
+            assert hashlib.md5(stored.reader().read()).hexdigest() == entry.checksum
+
+    @rule(is_from_lake=st.booleans())
+    def reopen(self, is_from_lake: bool) -> None:
+        namespace = self.real.properties.storage_namespace
+        self.real = self.lake.repository("machine") if is_from_lake else Repository.open(namespace, user="tests")
+        self.judge = Judge(self.model)
+
+    # -- what holds after every step -------------------------------------------------------------------------
+
+    @invariant()
+    def repository_is_what_the_model_says(self) -> None:
+        self.judge.check(self.real)
+
+    @invariant()
+    def same_contents_have_the_same_metarange_id(self) -> None:
+        for commit in self.model.commits:
+            tree = self.model.commits[commit].tree
+            known = _metaranges.setdefault(tree.threshold, {})
+            real = self.real.commit(commit).get_commit().meta_range_id
+            assert known.setdefault(frozenset(tree.identities.items()), real) == real
+
+
+    def teardown(self) -> None:
+        if hasattr(self, "model"):
+            Judge(self.model).check(self.real)
+
+
+def given_columns() -> tuple[str, ...]:
+    return ("physical_address", "size_bytes", "checksum")
+
+
+def given(chosen: dict[str, Any]) -> dict[str, Any]:
+    """Resolutions as the API takes them: entries as mappings."""
+    return {
+        path: {name: getattr(value, name) for name in given_columns()} if isinstance(value, Entry) else value
+        for path, value in chosen.items()
+    }
+
+
+def described(said: Description) -> dict[str, Any]:
+    return {
+        "message": said.message,
+        "committer": said.committer,
+        "date": said.creation_date,
+        "metadata": said.metadata,
+    }
+
+
+def model_error(name: str) -> type[LakesparkError]:
+    from lakespark import errors
+
+    return getattr(errors, name)
+
+
+_EXAMPLES, _STEPS = (400, 60) if settings.get_current_profile_name() == "long" else (25, 30)
+
+TestLakes = Lakes.TestCase
+TestLakes.settings = settings(
+    max_examples=_EXAMPLES,
+    stateful_step_count=_STEPS,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
