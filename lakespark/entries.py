@@ -14,9 +14,16 @@ ENTRY_SCHEMA = pa.schema(
         ("mtime", pa.int64()),
         ("content_type", pa.string()),
         ("metadata", pa.map_(pa.string(), pa.string())),
+        ("data_schema", pa.string()),
+        ("data_stats", pa.string()),
     ]
 )
-"""``mtime`` in unix seconds. ``metadata`` is never null: an empty map says that there is none."""
+"""``mtime`` in unix seconds. ``metadata`` is never null: an empty map says that there is none.
+
+``data_schema`` and ``data_stats`` are what is known of a data file, null where nothing is, and outside identity: the
+schema of its table with the partition columns, and the statistics of its columns, both in the JSON of Delta.
+"""
 
 ENTRY_COLUMNS: tuple[str, ...] = tuple(ENTRY_SCHEMA.names)
+DATA_COLUMNS = ("data_schema", "data_stats")
 IDENTITY_COLUMNS = ("path", "identity")

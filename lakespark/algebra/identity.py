@@ -1,6 +1,10 @@
 """The identity of an entry: the SQL of ``lakespark.digest.entry_identity``."""
 
-WITH_IDENTITY = """
+from lakespark.entries import ENTRY_COLUMNS
+
+_REST = ", ".join(ENTRY_COLUMNS[2:])
+
+WITH_IDENTITY = f"""
 select
     path,
     sha2(
@@ -10,7 +14,7 @@ select
             || encoded_metadata(metadata),
         256
     ) as identity,
-    physical_address, size_bytes, checksum, mtime, content_type, metadata
-from {entries}
+    {_REST}
+from {{entries}}
 """
 """Entries without an identity to entries with one, in the same order."""

@@ -1,5 +1,7 @@
 """Listing entries in order of path, with folders where a delimiter asks for them."""
 
+from lakespark.entries import ENTRY_COLUMNS
+
 IN_ORDER = "select * from {entries} order by path"
 
 WITHIN = """
@@ -8,10 +10,12 @@ where exists (select 1 from {bounds} b where c.path > b.lower and (b.upper is nu
 """
 """The changes of one page: those with paths in (lower, upper]."""
 
-FOLDERS = """
+_REST = ", ".join(f"max_by({name}, path) as {name}" for name in ENTRY_COLUMNS[1:])
+
+FOLDERS = f"""
 with cut as (
     select e.*, p.start, p.delimiter, instr(substr(e.path, p.start), p.delimiter) as place
-    from {entries} e, {parameters} p
+    from {{entries}} e, {{parameters}} p
 ),
 named as (
     select
@@ -19,10 +23,7 @@ named as (
         case when place > 0 then substr(path, 1, cast(start + place + length(delimiter) - 2 as int)) end as folder
     from cut
 )
-select coalesce(folder, path) as path, folder,
-    max(identity) as identity, max(physical_address) as physical_address, max(size_bytes) as size_bytes,
-    max(checksum) as checksum, max(mtime) as mtime, max(content_type) as content_type,
-    max_by(metadata, path) as metadata
+select coalesce(folder, path) as path, folder, {_REST}
 from named
 group by coalesce(folder, path), folder
 order by path

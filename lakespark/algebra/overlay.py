@@ -1,6 +1,8 @@
 """Laying changes over entries. A change is a path with ``op`` (put or delete) and, for a put, the entry."""
 
-_ENTRY = "path, identity, physical_address, size_bytes, checksum, mtime, content_type, metadata"
+from lakespark.entries import ENTRY_COLUMNS
+
+_ENTRY = ", ".join(ENTRY_COLUMNS)
 
 OVERLAY = f"""
 select {_ENTRY} from {{base}} b where not exists (select 1 from {{changes}} c where c.path = b.path)

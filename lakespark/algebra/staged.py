@@ -5,6 +5,10 @@ path, ``delete-prefix`` and ``reset-prefix`` every path that starts with theirs.
 reset is as it was committed.
 """
 
+from lakespark.entries import ENTRY_COLUMNS
+
+_REST = ", ".join(f"s.{name}" for name in ENTRY_COLUMNS[1:])
+
 NEWEST = """
 select s.*
 from {staged} s
@@ -12,15 +16,15 @@ where s.op <> 'reset' and s.number in (select max(number) from {staged} group by
 """
 """Staged rows without prefix rows to changes, one a path."""
 
-NEWEST_WITH_PREFIXES = """
+NEWEST_WITH_PREFIXES = f"""
 with prefixes as (
-    select number, op, path as prefix from {staged} where op in ('delete-prefix', 'reset-prefix')
+    select number, op, path as prefix from {{staged}} where op in ('delete-prefix', 'reset-prefix')
 ),
 exact as (
-    select path, max(number) as number from {staged} where op in ('put', 'delete', 'reset') group by path
+    select path, max(number) as number from {{staged}} where op in ('put', 'delete', 'reset') group by path
 ),
 paths as (
-    select path from exact union select path from {committed}
+    select path from exact union select path from {{committed}}
 ),
 covering as (
     select p.path, max(x.number) as number
@@ -35,9 +39,9 @@ newest as (
 select
     n.path, s.number,
     case when s.op = 'put' then 'put' else 'delete' end as op,
-    s.identity, s.physical_address, s.size_bytes, s.checksum, s.mtime, s.content_type, s.metadata,
+    {_REST},
     s.written_by, s.written_at
-from newest n join {staged} s on s.number = n.number
+from newest n join {{staged}} s on s.number = n.number
 where s.op not in ('reset', 'reset-prefix')
 """
 """The same where there are prefix rows. ``committed``: the committed paths under the deleted prefixes."""

@@ -10,6 +10,10 @@ where A, B and C are identities or "no such path". A value of a virtual base tha
 nothing, so both sides count as changed there.
 """
 
+from lakespark.entries import ENTRY_COLUMNS
+
+_REST = ", ".join(f"e.{name}" for name in ENTRY_COLUMNS[1:])
+
 THREE_WAY = """
 select
     s.path,
@@ -69,11 +73,11 @@ order by path
 """
 """The conflicts with what each side has there: of the base nothing, if its own bases are in conflict."""
 
-PUT_OR_DELETE = """
+PUT_OR_DELETE = f"""
 select
     case when e.path is null then 'delete' else 'put' end as op,
-    p.path, e.identity, e.physical_address, e.size_bytes, e.checksum, e.mtime, e.content_type, e.metadata
-from {paths} p left join {entries} e on p.path = e.path
+    p.path, {_REST}
+from {{paths}} p left join {{entries}} e on p.path = e.path
 """
 """Changes that put the entries at their paths and delete what has none."""
 

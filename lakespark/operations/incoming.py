@@ -8,22 +8,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakespark.algebra.identity import WITH_IDENTITY
-from lakespark.entries import ENTRY_COLUMNS, ENTRY_SCHEMA
+from lakespark.entries import DATA_COLUMNS, ENTRY_COLUMNS, ENTRY_SCHEMA
 from lakespark.errors import InvalidEntriesError
 from lakespark.model import DEFAULT_CONTENT_TYPE
 from lakespark.names import MAX_PATH_BYTES
 from lakespark.operations.opened import OpenRepository
 
 REQUIRED = ("path", "physical_address", "size_bytes", "checksum")
-_OPTIONAL = ("mtime", "content_type", "metadata")
+_OPTIONAL = ("mtime", "content_type", "metadata", *DATA_COLUMNS)
 _SHOWN = 5
 
 
 def entries_from(repository: OpenRepository, table: pa.Table) -> pa.Table:
-    """A table of ``path, physical_address, size_bytes, checksum[, mtime, content_type, metadata]`` as entries.
+    """A table of ``path, physical_address, size_bytes, checksum`` and optional columns as entries.
 
     Physical addresses inside the storage namespace become relative to it. ``mtime`` (unix seconds) defaults to
-    now, ``content_type`` to application/octet-stream, ``metadata`` to none. Raises InvalidEntriesError that
+    now, ``content_type`` to application/octet-stream, ``metadata`` to none. ``data_schema`` and ``data_stats`` are those of
+    ``lakespark.entries``. Raises InvalidEntriesError that
     names what is wrong; other columns are refused too.
     """
     _check_columns(table)
@@ -33,7 +34,7 @@ def entries_from(repository: OpenRepository, table: pa.Table) -> pa.Table:
     columns["content_type"] = _filled(columns.get("content_type"), count, pa.scalar(DEFAULT_CONTENT_TYPE))
     columns["metadata"] = _filled_maps(columns.get("metadata"), count)
     columns["physical_address"] = _relative(repository, columns["physical_address"])
-    columns["identity"] = pa.nulls(count, pa.string())
+    columns |= {name: pa.nulls(count, pa.string()) for name in ("identity", *DATA_COLUMNS) if name not in columns}
     entries = pa.table({name: columns[name] for name in ENTRY_COLUMNS}, schema=ENTRY_SCHEMA)
     _check_values(entries)
     run = repository.local_engine
