@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -15,9 +15,10 @@ from lakespark.model import Change, Commit, RefChange
 from lakespark.names import check_path
 from lakespark.objects import StoredObject, WriteableObject
 from lakespark.operations import commit as commits
+from lakespark.operations import data_files, data_writes, incoming, refs, writes
 from lakespark.operations import diff as diffs
-from lakespark.operations import incoming, refs, writes
 from lakespark.operations import merge as merges
+from lakespark.operations.data_sets import WriteMode
 from lakespark.operations.merge import Wanted
 from lakespark.operations.opened import EngineName
 from lakespark.operations.resolve import branch_state
@@ -26,6 +27,8 @@ from lakespark.reference import Reference, as_changes
 from lakespark.tables.staging import staged_rows, staged_table
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from lakespark.repository import Repository
 
 
@@ -71,6 +74,30 @@ class _StagingBranch(Reference):
         if table.num_rows:
             writes.append(opened, self._id, staged_table(table, user=opened.user))
         return int(table.num_rows)
+
+    def write(
+        self,
+        data: DataFrame | pa.Table,
+        prefix: str,
+        *,
+        format: str = "parquet",  # noqa: A002 - Spark's word
+        mode: WriteMode = "error",
+        replace_where: str | None = None,
+        partition_by: str | Sequence[str] = (),
+        options: Mapping[str, Any] | None = None,
+    ) -> int:
+        """Write a Spark DataFrame or an Arrow table as files below a prefix; the number of files.
+
+        ``mode``: ``error`` wants an empty prefix, ``append`` adds, ``overwrite`` replaces what is below the prefix,
+        ``overwrite_partitions`` the partitions that the data has. ``replace_where``: an SQL predicate on the
+        partition columns that says what to replace instead. All files are staged in one batch, or none. ``format``
+        (parquet, orc, csv, json, text) and ``options`` are Spark's; an Arrow table is written as Parquet.
+        """
+        columns = [partition_by] if isinstance(partition_by, str) else list(partition_by)
+        request = data_writes.Request(
+            data_files.folder_prefix(prefix), format, mode, replace_where, columns, options or {}
+        )
+        return data_writes.write(self._repository.opened, self._id, data, request)
 
     def reset_changes(
         self,

@@ -23,8 +23,10 @@
     │   ├── DirtyBranchError
     │   ├── MergeConflictError
     │   ├── RefMovedError
+    │   ├── TargetNotEmptyError
     │   └── TransactionException
     ├── ForbiddenException                not allowed, whatever the state
+    ├── ImportManagerException            an import failed, or is not in the state that the call needs
     ├── ContentionError                   failed, nothing changed, safe to repeat
     ├── StateUnknownError                 may or may not have happened: look before repeating
     ├── UnsupportedFormatError            upgrade lakespark
@@ -199,6 +201,12 @@ class RefMovedError(ConflictException):
     kind = "ref-moved"
 
 
+class TargetNotEmptyError(ConflictException):
+    """The target of an export holds files that are not of this export."""
+
+    kind = "target-not-empty"
+
+
 class TransactionException(ConflictException):
     """A transaction could not be finished; its hidden branch is named in the message."""
 
@@ -209,6 +217,12 @@ class ForbiddenException(LakesparkError):
     """Not allowed, whatever the state: deleting the default branch, merging an unfinished transaction."""
 
     kind = "forbidden"
+
+
+class ImportManagerException(LakesparkError):
+    """An import failed, for the reason in ``__cause__``, was cancelled, or is not under way, or still is."""
+
+    kind = "import-manager"
 
 
 class ContentionError(LakesparkError):

@@ -20,6 +20,9 @@ from lakespark.operations.resolve import resolve
 from lakespark.operations.three_way import Strategy
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
     from lakespark.repository import Repository
 
 
@@ -156,6 +159,37 @@ class Reference:
         """The same as an Arrow table ``path, type, size_bytes`` in order of path."""
         opened = self._repository.opened
         return diffs.diff(opened, self._id, str(other_ref), kind=type, prefix=prefix or "", engine=engine)
+
+    def read(
+        self,
+        spark: SparkSession,
+        prefix: str,
+        *,
+        format: str | None = None,  # noqa: A002 - Spark's word
+        schema: StructType | str | None = None,
+        where: str | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> DataFrame:
+        """The files below a prefix as a DataFrame over the physical files; nothing is copied.
+
+        Partition columns come from the logical paths, of the types recorded at write, else text; ``schema``
+        overrides. ``where``: an SQL predicate on partition columns that prunes files. Columns are found by name,
+        missing ones are null. A later commit does not change a DataFrame that is in hand. A prefix with a Delta
+        table inside is read as that table at this ref. Raises ObjectNotFoundException, BadRequestException.
+        """
+        from lakespark.spark import read as spark_read  # noqa: PLC0415 - needs pyspark
+
+        opened = self._repository.opened
+        at = resolve(opened, self._id)
+        return spark_read.read(
+            opened, spark, at, prefix, format=format, schema=schema, where=where, options=options or {}
+        )
+
+    def view(self, spark: SparkSession, prefix: str, *, name: str, **how: Any) -> DataFrame:
+        """As ``read``, and registered as a temporary view for SQL under ``name``."""
+        df = self.read(spark, prefix, **how)
+        df.createOrReplaceTempView(name)
+        return df
 
     def merge_into(
         self,

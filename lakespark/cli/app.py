@@ -88,12 +88,17 @@ def main() -> None:
 
 
 def _report(error: Exception, session: Session) -> int:
-    """Print what happened, and choose the exit code."""
-    if isinstance(error, NothingToMergeError):
-        session.output.done(f"already up to date: {error}", up_to_date=True)
-    else:
-        session.output.failed(_named(error))
-    return exit_codes.exit_code(_named(error))
+    """Print what happened; the exit code."""
+    named = _named(error)
+    try:
+        if isinstance(named, NothingToMergeError):
+            session.output.done(f"already up to date: {named}", up_to_date=True)
+        else:
+            session.output.failed(named)
+        sys.stdout.flush()
+    except BrokenPipeError:  # nobody reads: the buffer must not be written once more at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return exit_codes.exit_code(named)
 
 
 def _named(error: Exception) -> Exception:

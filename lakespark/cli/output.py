@@ -39,8 +39,10 @@ class Output(ABC):
         """The error that ends the process."""
 
     def message(self, message: str) -> None:
-        """A line to stderr."""
+        """A line to stderr, after what was printed before it."""
+        sys.stdout.flush()
         sys.stderr.write(message + "\n")
+        sys.stderr.flush()
 
     def _error_line(self, error: BaseException) -> None:
         self.message("error: " + " ".join(text.printable(str(error), lines=True).split("\n")))
@@ -77,7 +79,6 @@ class TextOutput(Output):
         """One line on stderr; the conflicts of a merge are data."""
         if isinstance(error, MergeConflictError):
             self.table([_conflict(row) for row in error.conflicts.to_pylist()], _CONFLICT_COLUMNS)
-            sys.stdout.flush()
         self._error_line(error)
 
 
@@ -114,7 +115,6 @@ class JsonOutput(Output):
         """Print what ``lakespark.errors.describe`` says, and the line on stderr."""
         if not self._is_array_open:
             _line(_json({"error": describe(error)}))
-            sys.stdout.flush()
         self._error_line(error)
 
 

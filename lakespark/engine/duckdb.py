@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -111,6 +112,11 @@ class DuckDBEngine:
 
     def read_ranges(self, ranges: Sequence[RangeRef], columns: Sequence[str]) -> Frame:
         return self.reader.read(ranges, columns)
+
+    def read_numbered(self, ranges: Sequence[RangeRef], columns: Sequence[str]) -> Frame:
+        counts = np.array([ref.count for ref in ranges], np.int64)
+        numbers = np.repeat(np.arange(len(ranges)), counts)
+        return self.reader.read(ranges, columns).append_column("range_number", pa.array(numbers, pa.int64()))
 
     def number_ranges(self, paths: Frame, max_paths: Sequence[str]) -> Frame:
         if not max_paths:

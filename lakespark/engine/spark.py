@@ -14,7 +14,8 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import LongType, MapType, StringType, StructField, StructType
+from pyspark.sql.functions import lit
+from pyspark.sql.types import ArrayType, BooleanType, LongType, MapType, StringType, StructField, StructType
 
 from lakespark.engine.interface import Frame
 from lakespark.entries import ENTRY_COLUMNS, ENTRY_SCHEMA
@@ -88,6 +89,20 @@ class SparkEngine:
         files = [f"{self._root}/{ref.file}" for ref in ranges]
         return self._session.read.schema(self._entry_type).parquet(*files).select(*columns)
 
+    def read_numbered(self, ranges: Sequence[RangeRef], columns: Sequence[str]) -> Frame:
+        numbers = pa.table(
+            {
+                "file": pa.array([ref.file for ref in ranges], pa.string()),
+                "range_number": pa.array(range(len(ranges)), pa.int64()),
+            }
+        )
+        if not ranges:
+            return self.read_ranges(ranges, columns).withColumn("range_number", lit(0).cast(LongType()))
+        files = [f"{self._root}/{ref.file}" for ref in ranges]
+        entries = self._session.read.schema(self._entry_type).parquet(*files)
+        named = entries.selectExpr(*columns, f"regexp_extract(_metadata.file_path, '.*({ROOT}/.*)', 1) as file")
+        return named.join(self.frame(numbers), "file").select(*columns, "range_number")
+
     def number_ranges(self, paths: Frame, max_paths: Sequence[str]) -> Frame:
         schema = StructType([*paths.schema.fields, StructField("range_number", LongType())])
         return paths.mapInArrow(_numbering(list(max_paths)), schema)
@@ -129,7 +144,7 @@ class SparkEngine:
         written = self._session.read.parquet(f"{self._root}/{folder}").inputFiles()
         hashed = (
             self._session.read.format("binaryFile")
-            .load([_escaped(_decoded(file)) for file in written])
+            .load([escaped(_decoded(file)) for file in written])
             .selectExpr("path", "sha2(content, 256) as sha256")
         )
         files = {}
@@ -142,15 +157,17 @@ class SparkEngine:
         return files
 
 
-def spark_url(location: Location) -> str:
-    """A location as Spark reads it, with glob characters escaped. Raises BadRequestException if Spark cannot."""
+def spark_url(location: Location, *, is_escaped: bool = True) -> str:
+    """A location as Spark reads it, glob characters escaped. Raises BadRequestException if Spark cannot."""
     scheme = _SPARK_SCHEMES.get(location.scheme)
     if scheme is None:
         raise BadRequestException(f"Spark cannot read {location}: use engine='duckdb' for {location.scheme}://")
-    return _escaped(f"{scheme}://{location.bucket}{'' if scheme == 'file' else '/'}{location.path}")
+    url = f"{scheme}://{location.bucket}{'' if scheme == 'file' else '/'}{location.path}"
+    return escaped(url) if is_escaped else url
 
 
-def _escaped(path: str) -> str:
+def escaped(path: str) -> str:
+    """A path with what Spark takes for a pattern escaped."""
     return _GLOB.sub(r"\\\1", path)
 
 
@@ -182,4 +199,8 @@ def _spark_schema(schema: pa.Schema) -> StructType:
 def _spark_type(kind: pa.DataType) -> Any:
     if pa.types.is_map(kind):
         return MapType(StringType(), StringType())
+    if pa.types.is_list(kind):
+        return ArrayType(_spark_type(kind.value_type))
+    if pa.types.is_boolean(kind):
+        return BooleanType()
     return LongType() if pa.types.is_integer(kind) else StringType()

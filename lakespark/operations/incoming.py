@@ -23,9 +23,8 @@ def entries_from(repository: OpenRepository, table: pa.Table) -> pa.Table:
     """A table of ``path, physical_address, size_bytes, checksum`` and optional columns as entries.
 
     Physical addresses inside the storage namespace become relative to it. ``mtime`` (unix seconds) defaults to
-    now, ``content_type`` to application/octet-stream, ``metadata`` to none. ``data_schema`` and ``data_stats`` are those of
-    ``lakespark.entries``. Raises InvalidEntriesError that
-    names what is wrong; other columns are refused too.
+    now, ``content_type`` to application/octet-stream, ``metadata`` to none; ``data_schema`` and ``data_stats`` are
+    those of ``lakespark.entries``. Raises InvalidEntriesError that names what is wrong; other columns are refused.
     """
     _check_columns(table)
     count = table.num_rows
@@ -80,8 +79,10 @@ def _relative(repository: OpenRepository, addresses: pa.ChunkedArray) -> pa.Chun
     inside = pc.starts_with(addresses, repository.store.location.url + "/")
     if not pc.any(inside).as_py():
         return addresses
-    start = len(repository.store.location.url) + 1
-    return pc.if_else(inside, pc.utf8_slice_codeunits(addresses, start), addresses)
+    keys = pc.utf8_slice_codeunits(addresses, len(repository.store.location.url) + 1)
+    if repository.store.location.scheme == "file":  # the only URLs in which % is escaped
+        keys = pc.replace_substring(keys, "%25", "%")
+    return pc.if_else(inside, keys, addresses)
 
 
 def _check_values(entries: pa.Table) -> None:

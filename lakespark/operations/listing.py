@@ -28,7 +28,29 @@ def entries(
 ) -> Iterator[pa.Table]:
     """Pages of entries in order of path, below a prefix and above ``after``."""
     run = engine or repository.local_engine
-    tree, changes = _sources(repository, at, run, prefix)
+    if at.branch is None:
+        return _entries(run, repository.tree(at.record), None, prefix, after)
+    return entries_in(repository, staged.newest_view(repository, at.expression), prefix=prefix, after=after, engine=run)
+
+
+def entries_in(
+    repository: OpenRepository,
+    view: staged.StagedView,
+    *,
+    prefix: str = "",
+    after: str = "",
+    engine: Engine | None = None,
+) -> Iterator[pa.Table]:
+    """The same for a branch with what a view of its staging area holds."""
+    run = engine or repository.local_engine
+    tree = repository.tree(commit_record(repository, view.state.commit_id))
+    changes = None
+    if view.rows().num_rows:
+        changes = trees.below(run, staged.changes(run, view, tree), [prefix] if prefix else [])
+    return _entries(run, tree, changes, prefix, after)
+
+
+def _entries(run: Engine, tree: Metarange, changes: object, prefix: str, after: str) -> Iterator[pa.Table]:
     start, end = max(prefix, after), prefix_end(prefix)
     for ranges, lower, upper in _pages(tree, start, end, changes):
         page = run.collect(_page(run, ranges, changes, lower, upper))
@@ -87,18 +109,6 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
         return maps
     values: list[Any] = column.to_numpy().tolist()
     return values
-
-
-def _sources(repository: OpenRepository, at: Resolved, run: Engine, prefix: str) -> tuple[Metarange, pa.Table | None]:
-    """The committed tree and, on a branch, the staged changes below the prefix."""
-    if at.branch is None:
-        return repository.tree(at.record), None
-    view = staged.newest_view(repository, at.expression)
-    tree = repository.tree(commit_record(repository, view.state.commit_id))
-    if not view.rows().num_rows:
-        return tree, None
-    changes = staged.changes(run, view, tree)
-    return tree, trees.below(run, changes, [prefix] if prefix else [])
 
 
 def _pages(

@@ -98,7 +98,7 @@ def merge(
             unchanged=_unchanged(merged.tree, (sides.destination, head), (sides.source, given.record)),
         )
         outcome[:] = [Outcome(record, tuple(found), merged.conflicts)]
-        changes = [RefChange(destination, into.state, _moved(repository, into, record.commit.id)), *also]
+        changes = [RefChange(destination, into.state, moved(repository, into, record.commit.id)), *also]
         if tag is not None:
             changes.append(RefChange(tag, None, RefState("tag", record.commit.id)))
         return Operation("merge", tuple(changes), new_commits(record), (("source", source),))
@@ -160,7 +160,7 @@ def _reapply(
             unchanged=_unchanged(merged.tree, (sides.destination, head), (sides.source, source)),
         )
         records[:] = [record]
-        change = RefChange(branch, into.state, _moved(repository, into, record.commit.id))
+        change = RefChange(branch, into.state, moved(repository, into, record.commit.id))
         return Operation(verb, (change,), new_commits(record), (("commit", reference),))
 
     repository.ledger.operate(decide)
@@ -188,7 +188,7 @@ def check_clean(repository: OpenRepository, branch: str) -> staged.StagedView:
     return before
 
 
-def _moved(repository: OpenRepository, clean: staged.StagedView, commit_id: str) -> RefState:
+def moved(repository: OpenRepository, clean: staged.StagedView, commit_id: str) -> RefState:
     """A clean branch at another commit. Staged rows that changed nothing must not come to mean something there."""
     if clean.rows().num_rows:
         return staged.taken_in(repository, clean, commit_id)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from functools import cached_property, lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from lakespark.errors import BadRequestException
@@ -91,9 +93,18 @@ class OpenRepository:
     def _spark_engine(self) -> Engine:
         from lakespark.engine.spark import SparkEngine  # noqa: PLC0415 - needs pyspark
 
+        return SparkEngine(self.spark_session, self.store)
+
+    @property
+    def spark_session(self) -> Any:
+        """The session that the caller passed. Raises BadRequestException if none was."""
         if self._spark_session is None:
             raise BadRequestException("engine='spark' needs a session: pass spark=<SparkSession> to the lake")
-        return SparkEngine(self._spark_session, self.store)
+        return self._spark_session
+
+    def is_spark(self, name: EngineName | None = None) -> bool:
+        """Whether Spark was asked for by name: in a call, or else for the whole lake."""
+        return (name or self._engine_name) == "spark"
 
     def engine(self, name: EngineName | None = None, ranges: tuple[RangeRef, ...] = ()) -> Engine:
         """The engine for work on ``ranges``, by name or, for ``auto``, by the number of their entries."""
@@ -114,11 +125,23 @@ class OpenRepository:
         if "://" not in physical_address:
             return self.store, physical_address
         location = parse_location(physical_address)
-        folder, _, name = location.path.rpartition("/")
-        root = Location(location.scheme, location.bucket, folder or ("/" if location.scheme == "file" else ""))
+        if location.scheme == "file":
+            folder, _, name = location.path.rpartition("/")
+            return open_store(Location("file", "", folder or "/")), name
+        return self.foreign_store(Location(location.scheme, location.bucket, "")), location.path
+
+    def foreign_store(self, location: Location) -> Store:
+        """The store at a location outside the namespace, with the lake's options; one client for each of them."""
         with self._lock:
-            store = self._foreign.setdefault(root.url, open_store(root, **self._options))
-        return store, name
+            store = self._foreign.get(location.url)
+            if store is None:
+                store = self._foreign[location.url] = open_store(location, **self._options)
+            return store
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """What the lake's stores are opened with: credentials, endpoint and so on."""
+        return MappingProxyType(self._options)
 
     def full_address(self, physical_address: str) -> str:
         """A physical address as a full URL."""
@@ -130,5 +153,7 @@ class OpenRepository:
         """A physical address as it is stored: relative where it lies inside the namespace."""
         if "://" not in physical_address:
             return physical_address
-        url, root = parse_location(physical_address).url, self.store.location.url + "/"
-        return url[len(root) :] if url.startswith(root) else physical_address
+        found, root = parse_location(physical_address), self.store.location
+        start = f"{root.path}/" if root.path else ""
+        is_inside = (found.scheme, found.bucket) == (root.scheme, root.bucket) and found.path.startswith(start)
+        return found.path[len(start) :] if is_inside else physical_address

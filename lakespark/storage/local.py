@@ -81,6 +81,15 @@ class LocalStore:
         except OSError as error:
             raise self.failed("look up", key, error) from error
 
+    def stat(self, key: str) -> StoredFile | None:
+        try:
+            status = os.stat(self.path(key))  # noqa: PTH116
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self.failed("look up", key, error) from error
+        return StoredFile(key, status.st_size, status.st_mtime) if stat.S_ISREG(status.st_mode) else None
+
     def delete(self, key: str) -> None:
         try:
             Path(self.path(key)).unlink(missing_ok=True)

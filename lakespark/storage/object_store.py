@@ -67,14 +67,17 @@ class ObjectStore:
         try:
             for batch in obstore.list(backend, self._prefix + prefix, offset=offset):
                 for meta in batch:
-                    key = meta["path"][len(self._prefix) :]
-                    yield StoredFile(key, meta["size"], meta["last_modified"].timestamp())
+                    yield _stored_file(meta["path"][len(self._prefix) :], meta)
         except (exceptions.BaseError, OSError) as error:
             raise self.failed("list", prefix, error) from error
 
     def size(self, key: str) -> int | None:
+        found = self.stat(key)
+        return None if found is None else found.size_bytes
+
+    def stat(self, key: str) -> StoredFile | None:
         try:
-            return int(obstore.head(self._backend(), self._prefix + key)["size"])
+            return _stored_file(key, obstore.head(self._backend(), self._prefix + key))
         except FileNotFoundError:
             return None
         except exceptions.BaseError as error:
@@ -106,6 +109,10 @@ class ObjectStore:
         place = self.location.child(key) if key else self.location
         reason = str(error).split("\n", 1)[0]
         return StorageError(f"cannot {action} {place}: {reason}")
+
+
+def _stored_file(key: str, meta: Any) -> StoredFile:
+    return StoredFile(key, meta["size"], meta["last_modified"].timestamp(), meta["e_tag"])
 
 
 class _StreamWriter:

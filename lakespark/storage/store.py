@@ -13,11 +13,12 @@ from lakespark.storage.location import Location
 
 
 class StoredFile(NamedTuple):
-    """A file of a listing: its key, its size in bytes and when it was last modified (unix seconds)."""
+    """A file of a listing: its key, its size in bytes, when it was last modified (unix seconds), its ETag if any."""
 
     key: str
     size_bytes: int
     modified: float
+    etag: str | None = None
 
 
 class Writer(Protocol):
@@ -55,6 +56,9 @@ class Store(Protocol):
 
     def size(self, key: str) -> int | None:
         """Size of a file in bytes, or None if there is none."""
+
+    def stat(self, key: str) -> StoredFile | None:
+        """One file as a listing shows it, or None if there is none."""
 
     def delete(self, key: str) -> None:
         """Delete a file; an absent one is no error."""

@@ -210,14 +210,17 @@ class DeltaLog:
     # -- parts ---------------------------------------------------------------------------------------------
 
     def _due_for_compaction(self) -> list[DataFile]:
-        levels: dict[int, list[DataFile]] = {}
-        for file in self.files.values():
-            if file.size_bytes <= COMPACTED_FILE_BYTES:
-                levels.setdefault(file.level, []).append(file)
-        for files in levels.values():
-            if len(files) >= LEVEL_FACTOR:
-                return sorted(files, key=lambda file: file.first)
-        return []
+        """Enough neighbours of one level. Only neighbours: no file may hold entries from both sides of another's."""
+        run: list[DataFile] = []
+        for file in sorted(self.files.values(), key=lambda file: file.first):
+            is_large = file.size_bytes > COMPACTED_FILE_BYTES
+            if run and (is_large or file.level != run[-1].level):
+                if len(run) >= LEVEL_FACTOR:
+                    break
+                run = []
+            if not is_large:
+                run.append(file)
+        return run if len(run) >= LEVEL_FACTOR else []
 
     def _put(self, number: int, body: bytes) -> bool:
         """Put-if-absent of an entry, settled by reading it back: our own bytes there mean that we won."""

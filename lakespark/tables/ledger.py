@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakespark import digest
 from lakespark.errors import (
     AmbiguousRefError,
     ContentionError,
@@ -120,6 +121,12 @@ class Ledger:
                 f"commit id prefix {prefix!r} is ambiguous: it fits {', '.join(found[:10])}; give more digits", found
             )
         return self._commits[found[0]] if found else None
+
+    def commits(self) -> list[CommitRecord]:
+        """Every commit, in order of number, as of the last refresh."""
+        with self._lock:
+            self._all_commits()
+            return sorted(self._commits.values(), key=lambda record: record.number)
 
     def operations(self) -> Iterator[tuple[OperationInfo, tuple[RefChange, ...]]]:
         """Every operation with its ref changes, the newest first."""
@@ -227,13 +234,16 @@ class Ledger:
             return False
         try:
             table = pq.ParquetFile(pa.BufferReader(body)).read(use_threads=False)
-            version = int(table.schema.metadata[b"version"])
-            files = [DataFile(*file) for file in json.loads(table.schema.metadata[b"files"])]
+            rows, about = table.to_pylist(), table.schema.metadata
+            version, files = int(about[b"version"]), [DataFile(*file) for file in json.loads(about[b"files"])]
+            is_whole = about[b"check"].decode() == _check(version, files, rows)
         except (pa.ArrowException, OSError, KeyError, ValueError, TypeError):
+            return False
+        if not is_whole:
             return False
         self._unread = sorted(files, key=lambda file: file.last)
         entries = self._log.resume(version, files)
-        self._apply_rows(table.to_pylist())
+        self._apply_rows(rows)
         self._follow(entries)
         return True
 
@@ -248,8 +258,10 @@ class Ledger:
                 entry, position = ledger_rows.commit_place(record)
                 commit = ledger_rows.commit_row(record)
                 rows.append({"kind": "commit", "name": head, "entry": entry, "position": position, "commit": commit})
-        table = ledger_rows.to_table(rows).replace_schema_metadata(
-            {"version": str(self._log.version), "files": json.dumps(list(self._log.files.values()))}
+        table, files = ledger_rows.to_table(rows), list(self._log.files.values())
+        check = _check(self._log.version, files, table.to_pylist())
+        table = table.replace_schema_metadata(
+            {"version": str(self._log.version), "files": json.dumps(files), "check": check}
         )
         sink = io.BytesIO()
         pq.write_table(table, sink, compression="zstd", write_statistics=False)
@@ -306,6 +318,11 @@ class Ledger:
 def _in_order(table: pa.Table) -> list[ledger_rows.Row]:
     rows: list[ledger_rows.Row] = table.to_pylist()
     return sorted(rows, key=lambda row: (row["entry"], row["position"]))
+
+
+def _check(version: int, files: list[DataFile], rows: list[ledger_rows.Row]) -> str:
+    """What a snapshot says, as a SHA-256: one that was altered is as good as lost."""
+    return digest.hash_bytes(json.dumps([version, files, rows]).encode())
 
 
 def _write_id() -> str:

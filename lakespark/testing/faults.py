@@ -76,6 +76,10 @@ class FaultyStore:
         """As ``Store.size``."""
         return self._call("size", key, lambda: self._store.size(key))
 
+    def stat(self, key: str) -> StoredFile | None:
+        """As ``Store.stat``."""
+        return self._call("stat", key, lambda: self._store.stat(key))
+
     def delete(self, key: str) -> None:
         """As ``Store.delete``."""
         self._call("delete", key, lambda: self._store.delete(key))

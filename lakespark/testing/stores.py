@@ -39,6 +39,16 @@ class StoreContract:
         assert store.get("folder") is None
         assert store.size("folder") is None
 
+    def test_stat_says_what_a_listing_says(self, store: Store) -> None:
+        """Key, size, time and ETag of one file; None for what is none."""
+        store.put("folder/file", b"12345")
+        found = store.stat("folder/file")
+        assert found is not None
+        assert [found] == list(store.list("folder"))
+        assert (found.key, found.size_bytes) == ("folder/file", 5)
+        assert store.stat("folder") is None
+        assert store.stat("none") is None
+
     def test_put_replaces_the_whole_file(self, store: Store) -> None:
         """Nothing of a longer file before is left."""
         store.put("file", b"long contents")

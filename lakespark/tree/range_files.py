@@ -48,6 +48,12 @@ class RangeReader:
             return pa.concat_tables([self._cached(ref).select(columns) for ref in ranges])
         return pa.concat_tables(self._pool.map(lambda ref: self._read(ref, columns), ranges))
 
+    def entry_in_each(
+        self, ranges: Sequence[RangeRef], path: str, columns: Sequence[str]
+    ) -> list[dict[str, Any] | None]:
+        """What each of several ranges has at one path. In parallel, past the cache: few of them are asked for again."""
+        return list(self._pool.map(lambda ref: _row_at(self._read(ref, ("path", *columns)), path), ranges))
+
     def remember(self, file: str, table: pa.Table) -> None:
         """Keep a range that was just written or read."""
         with self._lock:
@@ -59,13 +65,7 @@ class RangeReader:
 
     def entry(self, ref: RangeRef, path: str) -> dict[str, Any] | None:
         """The entry of one path, by binary search in its range."""
-        table = self._cached(ref)
-        paths = table["path"].chunk(0)
-        place = bisect_left(range(len(paths)), path, key=lambda i: paths[i].as_py())
-        if place == len(paths) or paths[place].as_py() != path:
-            return None
-        row: dict[str, Any] = table.slice(place, 1).to_pylist(maps_as_pydicts="strict")[0]
-        return row
+        return _row_at(self._cached(ref), path)
 
     def _read(self, ref: RangeRef, columns: Sequence[str]) -> pa.Table:
         with self._lock:
@@ -120,6 +120,15 @@ class RangeWriter:
             return ref
 
         return list(self._pool.map(write, range(len(ends))))
+
+
+def _row_at(table: pa.Table, path: str) -> dict[str, Any] | None:
+    paths = table["path"]
+    place = bisect_left(range(len(paths)), path, key=lambda i: paths[i].as_py())
+    if place == len(paths) or paths[place].as_py() != path:
+        return None
+    row: dict[str, Any] = table.slice(place, 1).to_pylist(maps_as_pydicts="strict")[0]
+    return row
 
 
 def hash_range(rows: pa.Table) -> str:

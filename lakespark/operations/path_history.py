@@ -1,0 +1,148 @@
+"""Which commits changed a path, or what is below a prefix, against their first parents, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from lakespark import graph
+from lakespark.algebra import inspection as inspection_sql
+from lakespark.engine import Engine, Frame
+from lakespark.entries import ENTRY_SCHEMA
+from lakespark.model import CommitRecord
+from lakespark.operations import resolve, trees
+from lakespark.operations.opened import OpenRepository
+from lakespark.tree.metarange import Metarange, RangeRef
+
+BATCH_ENTRIES = 2_000_000
+"""In process, so many entries are compared in one query."""
+_SIDE_COLUMNS = inspection_sql.SIDE_COLUMNS
+_SIDE_SCHEMA = pa.schema([("commit_id", pa.string()), *(ENTRY_SCHEMA.field(name) for name in _SIDE_COLUMNS)])
+_SIDES_SCHEMA = pa.schema([("commit_id", pa.string()), ("side", pa.string()), ("range_number", pa.int64())])
+
+
+class Touched(NamedTuple):
+    """The ranges in which a commit's tree (``after``) and that of its first parent (``before``) differ."""
+
+    commit_id: str
+    before: tuple[RangeRef, ...]
+    after: tuple[RangeRef, ...]
+
+    @property
+    def entries(self) -> int:
+        """Number of entries in these ranges."""
+        return sum(ref.count for ref in self.before + self.after)
+
+
+def commits_of(repository: OpenRepository, reference: str | None) -> list[CommitRecord]:
+    """The commits that a ref reaches, or all, the newest first."""
+    repository.ledger.refresh()
+    reached = None
+    if reference is not None:
+        start = resolve.resolve(repository, reference).commit_id
+        reached = graph.ancestors(lambda commit: resolve.parents(repository, commit), [start])
+    commits = reversed(repository.ledger.commits())
+    return [record for record in commits if reached is None or record.commit.id in reached]
+
+
+def of_path(repository: OpenRepository, commits: Sequence[CommitRecord], path: str) -> Frame:
+    """What the commits changed at one path: an in-process frame of ``algebra.inspection.HISTORY``.
+
+    Looks into a file once, however many commits have it.
+    """
+    touched = list(_touched_at(repository, commits, path))
+    ranges = {ref.file: ref for one in touched for ref in one.before + one.after}
+    run = repository.local_engine
+    found = run.reader.entry_in_each(list(ranges.values()), path, _SIDE_COLUMNS[1:])
+    entries = dict(zip(ranges, found, strict=True))
+
+    def side(commit_id: str, refs: tuple[RangeRef, ...]) -> list[dict[str, Any]]:
+        return [{"commit_id": commit_id, **entry} for ref in refs if (entry := entries[ref.file]) is not None]
+
+    left = [row for one in touched for row in side(one.commit_id, one.before)]
+    right = [row for one in touched for row in side(one.commit_id, one.after)]
+    return run.query(
+        inspection_sql.HISTORY,
+        left=pa.Table.from_pylist(left, schema=_SIDE_SCHEMA),
+        right=pa.Table.from_pylist(right, schema=_SIDE_SCHEMA),
+        namespace=namespace(repository, run),
+    )
+
+
+def of_prefix(
+    repository: OpenRepository, engine: Engine, commits: Sequence[CommitRecord], prefix: str
+) -> Iterator[Frame]:
+    """What the commits changed below a prefix: frames of ``algebra.inspection.HISTORY``.
+
+    One frame on Spark; in process one for each so many entries, so that memory is bounded.
+    """
+    largest = BATCH_ENTRIES if engine.name == "duckdb" else None
+    for batch in _batches(_touched(repository, commits, prefix), largest):
+        yield _compared(engine, batch, prefix, namespace(repository, engine))
+
+
+def namespace(repository: OpenRepository, engine: Engine) -> Frame:
+    """The frame ``namespace`` of ``algebra.inspection``."""
+    location = repository.store.location
+    percent = "%25" if location.scheme == "file" else "%"
+    return engine.frame(pa.table({"url": [location.url], "percent": [percent]}))
+
+
+def _touched_at(repository: OpenRepository, commits: Sequence[CommitRecord], path: str) -> Iterator[Touched]:
+    at: dict[str, tuple[RangeRef, ...]] = {}
+
+    def ranges_at(commit_id: str) -> tuple[RangeRef, ...]:
+        if commit_id not in at:
+            ref = repository.tree(resolve.commit_record(repository, commit_id)).find(path)
+            at[commit_id] = () if ref is None else (ref,)
+        return at[commit_id]
+
+    for record in commits:
+        first = record.commit.parents[:1]
+        before, after = ranges_at(first[0]) if first else (), ranges_at(record.commit.id)
+        if [ref.range_id for ref in before] != [ref.range_id for ref in after]:
+            yield Touched(record.commit.id, before, after)
+
+
+def _touched(repository: OpenRepository, commits: Sequence[CommitRecord], prefix: str) -> Iterator[Touched]:
+    for record in commits:
+        first = record.commit.parents[:1]
+        parent = resolve.commit_record(repository, first[0]) if first else None
+        if parent is not None and parent.commit.meta_range_id == record.commit.meta_range_id:
+            continue
+        tree = repository.tree(record)
+        before = Metarange(tree.threshold, ()) if parent is None else repository.tree(parent)
+        yield Touched(record.commit.id, *trees.differing(before, tree, prefix))
+
+
+def _batches(touched: Iterator[Touched], largest: int | None) -> Iterator[list[Touched]]:
+    batch: list[Touched] = []
+    size = 0
+    for one in touched:
+        batch.append(one)
+        size += one.entries
+        if largest is not None and size >= largest:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _compared(engine: Engine, batch: Sequence[Touched], prefix: str, place: Frame) -> Frame:
+    ranges = list({ref.file: ref for one in batch for ref in one.before + one.after}.values())
+    numbers = {ref.file: number for number, ref in enumerate(ranges)}
+    rows = [
+        {"commit_id": one.commit_id, "side": side, "range_number": numbers[ref.file]}
+        for one in batch
+        for side, refs in (("before", one.before), ("after", one.after))
+        for ref in refs
+    ]
+    sides = engine.frame(pa.Table.from_pylist(rows, schema=_SIDES_SCHEMA))
+    entries = trees.below(engine, engine.read_numbered(ranges, _SIDE_COLUMNS), [prefix] if prefix else [])
+    left, right = (
+        engine.query(inspection_sql.OF_COMMITS % side, entries=entries, sides=sides) for side in ("before", "after")
+    )
+    return engine.query(inspection_sql.HISTORY, left=left, right=right, namespace=place)
+

@@ -1,0 +1,5 @@
+"""DataFrames in and out of any ref, on a SparkSession that the caller passes."""
+
+from lakespark.spark.session import configure
+
+__all__ = ["configure"]
