@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import pyarrow as pa
 
+from lakespark import data_writes
 from lakespark.errors import BadRequestException, ConflictException, LakesparkError, TransactionException
 from lakespark.model import Change, Commit, RefChange
 from lakespark.names import check_path
 from lakespark.objects import StoredObject, WriteableObject
 from lakespark.operations import commit as commits
-from lakespark.operations import data_files, data_writes, incoming, refs, writes
+from lakespark.operations import data_files, incoming, refs, writes
 from lakespark.operations import diff as diffs
 from lakespark.operations import merge as merges
 from lakespark.operations.data_sets import WriteMode
@@ -257,6 +258,8 @@ class Transaction(_StagingBranch):
     def __enter__(self) -> Self:
         opened = self._repository.opened
         merges.check_clean(opened, self.source_id)
+        if self.tag is not None:
+            refs.check_free(opened, self.tag, "tag")
         refs.create_branch(opened, self._id, self.source_id, hidden=True)
         return self
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -80,8 +81,8 @@ def _relative(repository: OpenRepository, addresses: pa.ChunkedArray) -> pa.Chun
     if not pc.any(inside).as_py():
         return addresses
     keys = pc.utf8_slice_codeunits(addresses, len(repository.store.location.url) + 1)
-    if repository.store.location.scheme == "file":  # the only URLs in which % is escaped
-        keys = pc.replace_substring(keys, "%25", "%")
+    if repository.store.location.scheme == "file" and pc.any(pc.match_substring(keys, "%")).as_py():
+        keys = pa.array([key and unquote(key) for key in keys.to_pylist()], pa.string())  # as ``parse_location`` does
     return pc.if_else(inside, keys, addresses)
 
 

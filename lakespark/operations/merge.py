@@ -17,7 +17,7 @@ from lakespark.errors import (
     RefNotFoundError,
 )
 from lakespark.model import CommitRecord, Operation, RefChange, RefState
-from lakespark.operations import bases, staged
+from lakespark.operations import bases, refs, staged
 from lakespark.operations.commit import check_description, new_commits, new_record
 from lakespark.operations.opened import EngineName, OpenRepository
 from lakespark.operations.resolutions import Resolutions
@@ -100,6 +100,7 @@ def merge(
         outcome[:] = [Outcome(record, tuple(found), merged.conflicts)]
         changes = [RefChange(destination, into.state, moved(repository, into, record.commit.id)), *also]
         if tag is not None:
+            refs.check_free(repository, tag, "tag")
             changes.append(RefChange(tag, None, RefState("tag", record.commit.id)))
         return Operation("merge", tuple(changes), new_commits(record), (("source", source),))
 

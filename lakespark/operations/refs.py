@@ -22,7 +22,7 @@ def create_branch(
 
     def decide() -> Operation:
         commit_id = resolve(repository, source).commit_id
-        _check_free(repository, name)
+        check_free(repository, name)
         state = RefState("branch", commit_id, repository.new_staging(), hidden=hidden)
         return Operation("branch-create", (RefChange(name, None, state),), details=(("source", source),))
 
@@ -35,7 +35,7 @@ def create_tag(repository: OpenRepository, name: str, source: str, *, exist_ok: 
 
     def decide() -> Operation:
         state = RefState("tag", resolve(repository, source).commit_id)
-        _check_free(repository, name)
+        check_free(repository, name, "tag")
         return Operation("tag-create", (RefChange(name, None, state),), details=(("source", source),))
 
     _create(repository, name, decide, kind="tag", exist_ok=exist_ok)
@@ -99,7 +99,9 @@ def reset(repository: OpenRepository, branch: str, *, op: str, path: str) -> Non
     writes.append(repository, branch, staged_rows([{"op": op, "path": path}], user=repository.user))
 
 
-def _check_free(repository: OpenRepository, name: str) -> None:
+def check_free(repository: OpenRepository, name: str, kind: str = "branch") -> None:
+    """Raises InvalidNameError or, as of the last refresh, NameTakenError for the name of a new branch or tag."""
+    names.check_ref(name, kind)
     taken = repository.ledger.ref(name)
     if taken is not None:
         raise NameTakenError(f"cannot create {name!r}: a {taken.kind} of that name exists already")

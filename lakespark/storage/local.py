@@ -73,13 +73,8 @@ class LocalStore:
             raise self.failed("list", prefix, error) from error
 
     def size(self, key: str) -> int | None:
-        try:
-            status = os.stat(self.path(key))  # noqa: PTH116
-            return status.st_size if stat.S_ISREG(status.st_mode) else None
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise self.failed("look up", key, error) from error
+        found = self.stat(key)
+        return None if found is None else found.size_bytes
 
     def stat(self, key: str) -> StoredFile | None:
         try:

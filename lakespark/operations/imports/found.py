@@ -1,0 +1,89 @@
+"""What a source of an import has found: rows to become entries, and what cannot be a path, with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakespark.errors import BadRequestException
+from lakespark.names import MAX_PATH_BYTES
+from lakespark.operations.opened import OpenRepository
+from lakespark.storage import Location
+
+SKIPPED_SCHEMA = pa.schema([("address", pa.string()), ("reason", pa.string())])
+OnFound = Callable[[int], None]
+"""Called with the number of objects that were found since the last call; raises to stop the import."""
+
+_REASONS = (
+    (lambda rows: pc.equal(pc.binary_length(rows["path"]), 0), "its path would be empty"),
+    (
+        lambda rows: pc.greater(pc.binary_length(rows["path"]), MAX_PATH_BYTES),
+        f"its path is longer than {MAX_PATH_BYTES:,} bytes",
+    ),
+    (lambda rows: pc.match_substring(rows["path"], "\0"), "its path holds a NUL character"),
+    (lambda rows: _matches(rows, r"^[a-z]+://.*/$"), "its key ends with /: a folder's marker, not an object"),
+    (
+        lambda rows: _matches(rows, r"^[a-eg-z][a-z]*://[^/]*/(.*/)?(/|\.\.?/|\.\.?$)|[\x00-\x1f\x7f]"),
+        "its key has an empty part, '.', '..' or a control character, which the store's client cannot address",
+    ),
+)
+"""What takes a row out, first come first. The last is for object stores: a local file may be called so."""
+
+
+class Found(NamedTuple):
+    """``entries`` as ``operations.incoming`` takes them; ``skipped``: address and reason."""
+
+    entries: pa.Table
+    skipped: pa.Table
+
+
+class Source(Protocol):
+    """Where objects come from. ``replaces``: the prefix whose objects give way to what is found, or None."""
+
+    replaces: str | None
+
+    def find(self, repository: OpenRepository, on_found: OnFound) -> Found:
+        """Look for the objects."""
+
+
+def sorted_out(rows: pa.Table, skipped: Sequence[tuple[str, str]] = ()) -> Found:
+    """Rows that cannot be entries are taken out, each with its reason, and put to those known to be ``skipped``."""
+    known = pa.table(list(zip(*skipped, strict=True)) or [[], []], schema=SKIPPED_SCHEMA)
+    if not rows.num_rows:
+        return Found(rows, known)
+    wrong = [pc.fill_null(is_wrong(rows), fill_value=False) for is_wrong, _ in _REASONS]
+    if not any(pc.any(mask).as_py() for mask in wrong):
+        return Found(rows, known)
+    conditions = pa.StructArray.from_arrays([_flat(mask) for mask in wrong], [str(i) for i in range(len(wrong))])
+    reasons = pc.case_when(conditions, *(reason for _, reason in _REASONS))
+    out = pa.table([rows["physical_address"], reasons], schema=SKIPPED_SCHEMA).filter(pc.is_valid(reasons))
+    return Found(rows.filter(pc.is_null(reasons)), pa.concat_tables([known, out]))
+
+
+def joined(found: Sequence[Found]) -> Found:
+    """What several sources have found. Columns that one of them lacks are null there."""
+    return Found(
+        pa.concat_tables([each.entries for each in found], promote_options="default"),
+        pa.concat_tables([each.skipped for each in found]),
+    )
+
+
+def check_outside(repository: OpenRepository, location: Location) -> None:
+    """Raises BadRequestException for a place that holds the repository's own files, or is in its namespace."""
+    own, given = repository.store.location.url + "/", location.url.rstrip("/") + "/"
+    if own.startswith(given) or given.startswith(own):
+        raise BadRequestException(
+            f"cannot import from {location}: the repository's own files are in {repository.store.location}. "
+            "Objects in the namespace are linked by stage()"
+        )
+
+
+def _matches(rows: pa.Table, pattern: str) -> pa.ChunkedArray:
+    return pc.match_substring_regex(rows["physical_address"], pattern)
+
+
+def _flat(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
