@@ -4,12 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 TESTS ?= tests
 
-.PHONY: help demo test test-unit test-spark lint format types check-python check-test-tools clean
+.PHONY: help demo demo-local test test-unit test-spark lint format types check-python check-demo-tools check-test-tools clean
 
 help: ## show the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-demo: $(VENV)/demo.stamp ## set up and run the main job on real data
+demo: check-demo-tools $(VENV)/demo.stamp ## set up and run the main job on real data, through PySpark
+	@$(BIN)/python -m jobs.demo_spark
+
+demo-local: $(VENV)/demo-local.stamp ## a longer story on the same data, in seconds, without Spark and Java
 	@$(BIN)/python -m jobs.demo
 
 test: $(VENV)/dev.stamp check-test-tools ## set up and run all tests
@@ -34,8 +37,14 @@ format: $(VENV)/dev.stamp ## put the code into the project's style
 
 $(VENV)/demo.stamp: pyproject.toml | check-python
 	@$(PYTHON) -m venv $(VENV)
-	@echo "installing lakespark and the demo's data into $(VENV) ..."
+	@echo "installing lakespark, PySpark and the demo's data into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo]'
+	@touch $@
+
+$(VENV)/demo-local.stamp: pyproject.toml | check-python
+	@$(PYTHON) -m venv $(VENV)
+	@echo "installing lakespark and the demo's data into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo-local]'
 	@touch $@
 
 $(VENV)/dev.stamp: pyproject.toml | check-python
@@ -46,6 +55,9 @@ $(VENV)/dev.stamp: pyproject.toml | check-python
 
 check-python:
 	@$(PYTHON) scripts/check_tools.py python
+
+check-demo-tools:
+	@$(PYTHON) scripts/check_tools.py python java || { echo "make demo-local needs no Java" >&2; exit 1; }
 
 check-test-tools:
 	@$(PYTHON) scripts/check_tools.py python java git

@@ -42,6 +42,7 @@ class Replay:
         self.history = history
         self.ids: dict[int, str] = {}
         self.seconds: list[float] = []
+        self.cpu_seconds: list[float] = []
         self.operations = 0
         self._branches: dict[int, str] = {}
         self._children = Counter(parent for commit in history.commits for parent in commit.parents)
@@ -53,11 +54,12 @@ class Replay:
             if commit.number >= limit:
                 break
             work = self._merge(commit, tree, before) if len(before) > 1 else self._commit(commit)
-            start = time.perf_counter()
+            start, cpu_start = time.perf_counter(), time.process_time()
             branch = self._branch_at(commit.parents[0] if commit.parents else None, commit.number)
             self.ids[commit.number] = work(branch)
             self._leave(commit, branch)
             self.seconds.append(time.perf_counter() - start)
+            self.cpu_seconds.append(time.process_time() - cpu_start)
             if commit.number in verified:
                 wanted[commit.number] = dict(tree)
         return wanted
@@ -136,8 +138,8 @@ def files_of(folder: Path) -> tuple[int, int]:
     return len(sizes), sum(sizes)
 
 
-def latencies(seconds: list[float]) -> dict[str, float]:
-    """Median milliseconds a commit, branches included, over the commits up to each mark."""
+def medians_ms(seconds: list[float]) -> dict[str, float]:
+    """Median milliseconds a commit, the branches made and deleted for it included, up to each mark."""
     marks = [mark for mark in MARKS if mark <= len(seconds)]
     return {str(mark): round(statistics.median(seconds[mark - WINDOW : mark]) * 1000, 2) for mark in marks}
 
@@ -159,7 +161,9 @@ def replay_into(lake: Path, options: argparse.Namespace) -> None:
         "operations": replay.operations,
         "seconds": round(seconds, 2),
         "commits_per_second": round(limit / seconds, 1),
-        "median_ms_at_commit": latencies(replay.seconds),
+        "cpu_seconds": round(sum(replay.cpu_seconds), 2),
+        "median_ms_at_commit": medians_ms(replay.seconds),
+        "median_cpu_ms_at_commit": medians_ms(replay.cpu_seconds),
         "files": files,
         "bytes_written": size,
         "parents_verified": check_parents(replay),

@@ -19,6 +19,8 @@ from lakespark import errors, graph
 
 if TYPE_CHECKING:
     from lakespark.branch import Branch, Transaction
+    from lakespark.import_manager import ImportManager, ImportStatus
+    from lakespark.inspection import Inspection
     from lakespark.lake import Lake, repository
     from lakespark.model import Change, Commit, CommonPrefix, ObjectInfo, RepositoryProperties
     from lakespark.objects import ObjectWriter, StoredObject, WriteableObject
@@ -33,6 +35,9 @@ __all__ = [
     "Change",
     "Commit",
     "CommonPrefix",
+    "ImportManager",
+    "ImportStatus",
+    "Inspection",
     "Lake",
     "MergeResult",
     "ObjectInfo",
@@ -51,6 +56,8 @@ __all__ = [
 
 _HOMES = {
     "branch": ("Branch", "Transaction"),
+    "import_manager": ("ImportManager", "ImportStatus"),
+    "inspection": ("Inspection",),
     "lake": ("Lake", "repository"),
     "model": ("Change", "Commit", "CommonPrefix", "ObjectInfo", "RepositoryProperties"),
     "objects": ("ObjectWriter", "StoredObject", "WriteableObject"),

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from lakespark import data_writes
 from lakespark.errors import BadRequestException, ConflictException, LakesparkError, TransactionException
+from lakespark.import_manager import ImportManager, OnStatus
 from lakespark.model import Change, Commit, RefChange
 from lakespark.names import check_path
 from lakespark.objects import StoredObject, WriteableObject
@@ -211,6 +212,22 @@ class Branch(_StagingBranch):
         wanted = None if expected is None else str(expected)
         moved = refs.move_branch(self._repository.opened, self._id, str(reference), expected=wanted)
         return Reference(self._repository, moved)
+
+    def import_data(
+        self,
+        commit_message: str | None = "",
+        metadata: Mapping[str, str] | None = None,
+        *,
+        on_status: OnStatus | None = None,
+        engine: EngineName | None = None,
+    ) -> ImportManager:
+        """Import objects that are in a store already, without copying them: say what, then ``run()``.
+
+        Everything goes into one commit. With ``engine="spark"`` Spark lists prefixes and writes the tree.
+        """
+        return ImportManager(
+            self._repository, self._id, commit_message or "", metadata, on_status=on_status, engine=engine
+        )
 
     def transact(
         self,

@@ -5,7 +5,7 @@ Times are in unix seconds, sizes in bytes, physical addresses full URLs. ``docs/
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,11 +16,11 @@ from lakespark.algebra import overlay as overlay_sql
 from lakespark.engine import Engine, Frame
 from lakespark.entries import ENTRY_COLUMNS, ENTRY_SCHEMA
 from lakespark.errors import BadRequestException
+from lakespark.model import RefChange
 from lakespark.names import check_path
 from lakespark.operations import locating, path_history, staged, trees
 from lakespark.operations.opened import OpenRepository
 from lakespark.operations.resolve import commit_record, resolve
-from lakespark.tree.metarange import RangeRef
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -105,103 +105,134 @@ _SIDE = inspection_sql.SIDE_COLUMNS
 class Inspection:
     """The metadata of a repository as Arrow tables, or as DataFrames of a SparkSession.
 
-    Each call looks at the repository anew, and what it gives never changes. Arrow tables come in order; DataFrames
-    in none, and what is large is read when they are evaluated.
+    Each call looks at the repository anew, and what it gives does not change any more. Arrow tables come in order,
+    DataFrames in none; what may be large, a DataFrame reads when it is evaluated.
     """
 
     def __init__(self, repository: OpenRepository, spark: SparkSession | None = None) -> None:
         self._repository = repository
-        self._spark = spark
+        self._engine: Engine = repository.local_engine if spark is None else _spark_engine(spark, repository)
 
     def commits(self) -> Any:
         """Every commit, reachable or not, the newest first: ``COMMITS_SCHEMA``."""
-        commits = (record for record in path_history.commits_of(self._repository, None))
-        rows = (
-            {**record.commit._asdict(), "number": record.number, "first_parent": next(iter(record.commit.parents), None)}
-            for record in commits
-        )
+        rows = [
+            {**commit._asdict(), "number": record.number, "first_parent": commit.parents[0] if commit.parents else None}
+            for record in path_history.commits_of(self._repository)
+            for commit in (record.commit,)
+        ]
         return self._from_rows(rows, COMMITS_SCHEMA)
 
     def refs(self) -> Any:
-        """Branches and tags in order of name, with the commits that they are at now: ``REFS_SCHEMA``."""
+        """Branches and tags in order of name, with the commits that they are at: ``REFS_SCHEMA``."""
         self._repository.ledger.refresh()
-        rows = (
+        rows = [
             {"name": name, "kind": state.kind, "commit_id": state.commit_id, "hidden": state.hidden}
             for name, state in sorted(self._repository.ledger.refs().items())
-        )
+        ]
         return self._from_rows(rows, REFS_SCHEMA)
 
     def operations(self) -> Any:
         """Every operation, the newest first: ``OPERATIONS_SCHEMA``."""
         self._repository.ledger.refresh()
-        rows = (
-            {**info._asdict(), **change}
+        rows = [
+            {**info._asdict(), **ref}
             for info, changes in self._repository.ledger.operations()
-            for change in [_ref_change(change) for change in changes] or [{}]
-        )
+            for ref in [_changed_ref(change) for change in changes] or [{}]
+        ]
         return self._from_rows(rows, OPERATIONS_SCHEMA)
 
     def entries(self, ref: str | Reference, prefix: str = "") -> Any:
         """The objects at a ref, uncommitted ones of a branch included, in order of path: ``ENTRIES_SCHEMA``."""
         run, at = self._engine, resolve(self._repository, str(ref))
-        tree, changes = self._repository.tree(at.record), None
-        if at.branch is not None:
-            view = staged.newest_view(self._repository, at.expression)
-            tree = self._repository.tree(commit_record(self._repository, view.state.commit_id))
-            changes = staged.changes(run, view, tree) if view.rows().num_rows else None
+        view = None if at.branch is None else staged.newest_view(self._repository, at.expression)
+        record = at.record if view is None else commit_record(self._repository, view.state.commit_id)
+        tree = self._repository.tree(record)
         found = run.read_ranges(tree.with_prefix(prefix), ENTRY_COLUMNS)
-        if changes is not None:
-            found = run.query(overlay_sql.OVERLAY, base=found, changes=changes)
-        found = trees.below(run, found, [prefix] if prefix else [])
-        found = run.query(inspection_sql.ENTRIES, entries=found, namespace=self._namespace)
-        return self._in_order(found, ENTRIES_SCHEMA)
+        if view is not None and view.rows().num_rows:
+            found = run.query(overlay_sql.OVERLAY, base=found, changes=staged.changes(run, view, tree))
+        return self._by_path(inspection_sql.ENTRIES, ENTRIES_SCHEMA, entries=self._below(found, prefix))
 
     def changes(self, left: str | Reference, right: str | Reference, prefix: str = "") -> Any:
         """What to do to the left ref's commit to get the right one's, in order of path: ``CHANGES_SCHEMA``."""
-        run = self._engine
-        one, other = (self._repository.tree(resolve(self._repository, str(ref)).record) for ref in (left, right))
-        sides = [run.read_ranges(ranges, _SIDE) for ranges in trees.differing(one, other, prefix)]
-        before, after = (trees.below(run, side, [prefix] if prefix else []) for side in sides)
-        found = run.query(inspection_sql.CHANGES, left=before, right=after, namespace=self._namespace)
-        return self._in_order(found, CHANGES_SCHEMA)
+        trees_of = [self._repository.tree(resolve(self._repository, str(ref)).record) for ref in (left, right)]
+        before, after = (
+            self._below(self._engine.read_ranges(ranges, _SIDE), prefix)
+            for ranges in trees.differing(trees_of[0], trees_of[1], prefix)
+        )
+        return self._by_path(inspection_sql.CHANGES, CHANGES_SCHEMA, left=before, right=after)
 
     def uncommitted(self, branch: str | Reference, prefix: str = "") -> Any:
-        """What differs on a branch from its commit, in order of path, who wrote it and when: ``UNCOMMITTED_SCHEMA``."""
+        """What a branch has staged that its commit has not, in order of path: ``UNCOMMITTED_SCHEMA``."""
         run, view = self._engine, staged.newest_view(self._repository, str(branch))
         tree = self._repository.tree(commit_record(self._repository, view.state.commit_id))
-        changes = run.keep(trees.below(run, staged.changes(run, view, tree), [prefix] if prefix else []))
+        changes = run.keep(self._below(staged.changes(run, view, tree), prefix))
         committed = trees.entries_at(run, tree, changes, _SIDE)
-        found = run.query(
-            inspection_sql.UNCOMMITTED, changes=changes, committed=committed, namespace=self._namespace
-        )
-        return self._in_order(found, UNCOMMITTED_SCHEMA)
+        return self._by_path(inspection_sql.UNCOMMITTED, UNCOMMITTED_SCHEMA, changes=changes, committed=committed)
 
-    def history(
-        self, path: str | None = None, *, prefix: str | None = None, ref: str | Reference | None = None
-    ) -> Any:
+    def history(self, path: str | None = None, *, prefix: str | None = None, ref: str | Reference | None = None) -> Any:
         """What each commit changed against its first parent, the newest commit first: ``HISTORY_SCHEMA``.
 
-        At one path, below a prefix, or everywhere. ``ref``: only commits that it reaches.
+        At one path, below a prefix, or anywhere. ``ref``: only commits that it reaches.
         """
         if path is not None and prefix is not None:
-            raise BadRequestException("history takes a path or a prefix, not both")
+            raise BadRequestException("history is that of a path or of a prefix, not of both")
         commits = path_history.commits_of(self._repository, None if ref is None else str(ref))
-        order = [record.commit.id for record in commits]
-        if path is not None:
-            found = path_history.of_path(self._repository, commits, check_path(path))
-            return self._from_table(_by_commit(self._local.collect(found), order))
-        frames = path_history.of_prefix(self._repository, self._engine, commits, prefix or "")
-        if self._spark is not None:
-            return next((_selected(frame, HISTORY_SCHEMA) for frame in frames), None) or self._from_rows(
-                (), HISTORY_SCHEMA
-            )
-        parts = [self._local.collect(frame).cast(HISTORY_SCHEMA) for frame in frames]
-        return _by_commit(pa.concat_tables([HISTORY_SCHEMA.empty_table(), *parts]), order)
+        if path is None and self._engine.name == "spark":
+            frames = path_history.of_prefix(self._repository, self._engine, commits, prefix or "")
+            return next(frame.select(*HISTORY_SCHEMA.names) for frame in frames)
+        run = self._repository.local_engine
+        found: Iterable[Frame] = (
+            path_history.of_prefix(self._repository, run, commits, prefix or "")
+            if path is None
+            else [path_history.of_path(self._repository, commits, check_path(path))]
+        )
+        rows = pa.concat_tables(run.collect(frame).cast(HISTORY_SCHEMA) for frame in found)
+        return self._given(_newest_first(rows, [record.commit.id for record in commits]))
 
     def locate(self, physical_address: str) -> Any:
-        """Branches, tags and commits that hold an object, and where: ``LOCATIONS_SCHEMA``.
+        """The branches, tags and commits that hold an object, and at which path: ``LOCATIONS_SCHEMA``.
 
-        ``physical_address``: relative to the storage namespace, or a full URL. Reads every range there is.
+        ``physical_address``: a full URL, or relative to the storage namespace. Reads every range that there is.
         """
         found = locating.locate(self._repository, self._engine, physical_address)
-        return self._from_rows((holder._asdict() for holder in found), LOCATIONS_SCHEMA)
+        return self._from_rows([holder._asdict() for holder in found], LOCATIONS_SCHEMA)
+
+    def _below(self, rows: Frame, prefix: str) -> Frame:
+        return trees.below(self._engine, rows, [prefix] if prefix else [])
+
+    def _by_path(self, sql: str, schema: pa.Schema, **frames: Frame) -> Any:
+        """A query of ``algebra.inspection`` over frames, given away."""
+        run = self._engine
+        found = run.query(sql, namespace=path_history.namespace(self._repository, run), **frames)
+        if run.name == "spark":
+            return found
+        return run.collect(run.query("select * from {found} order by path", found=found)).cast(schema)
+
+    def _from_rows(self, rows: list[dict[str, Any]], schema: pa.Schema) -> Any:
+        return self._given(pa.Table.from_pylist(rows, schema=schema))
+
+    def _given(self, table: pa.Table) -> Any:
+        """A table as what the caller asked for."""
+        return self._engine.frame(table)
+
+
+def _spark_engine(spark: SparkSession, repository: OpenRepository) -> Engine:
+    from lakespark.engine.spark import SparkEngine  # noqa: PLC0415 - needs pyspark
+
+    return SparkEngine(spark, repository.store)
+
+
+def _changed_ref(change: RefChange) -> dict[str, str | None]:
+    states = [state for state in (change.before, change.after) if state is not None]
+    return {
+        "ref": change.name,
+        "kind": states[-1].kind,
+        "before_commit_id": None if change.before is None else change.before.commit_id,
+        "after_commit_id": None if change.after is None else change.after.commit_id,
+    }
+
+
+def _newest_first(history: pa.Table, commit_ids: list[str]) -> pa.Table:
+    """The rows in the order of the commits, then of their paths."""
+    place = pc.index_in(history["commit_id"], pa.array(commit_ids, pa.string()))
+    return history.append_column("place", place).sort_by([("place", "ascending"), ("path", "ascending")]).drop("place")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakespark import html
 from lakespark.entries import ENTRY_SCHEMA
 from lakespark.model import Change, Commit, CommonPrefix, ObjectInfo, PathType
 from lakespark.objects import StoredObject, object_info
@@ -47,6 +48,9 @@ class MergeResult(str):
         result.conflicts = outcome.conflicts
         return result
 
+    def _repr_html_(self) -> str:
+        return html.merge(self.commit, self.bases, self.conflicts).html
+
 
 class Reference:
     """A ref expression: a commit id, branch or tag with ``~N``, ``^N`` or ``@``. Making one reads nothing."""
@@ -59,6 +63,11 @@ class Reference:
     def repo_id(self) -> str:
         """Id of the repository."""
         return self._repository.id
+
+    @property
+    def repository(self) -> Repository:
+        """The handle that this one was made by."""
+        return self._repository
 
     @property
     def id(self) -> str:

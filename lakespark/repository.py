@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from lakespark import html
 from lakespark.branch import Branch
-from lakespark.errors import BadRequestException, RepositoryNotFoundError
+from lakespark.errors import BadRequestException, LakesparkError, RepositoryNotFoundError
 from lakespark.model import Commit, OperationInfo, RefChange, RefState, RepositoryProperties
 from lakespark.names import check_repository
 from lakespark.operations import bases, creation
@@ -21,6 +22,9 @@ from lakespark.storage import open_store, parse_location
 from lakespark.tag import Tag
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lakespark.inspection import Inspection
     from lakespark.lake import Lake
 
 
@@ -77,6 +81,17 @@ class Repository:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(id={self.id!r})"
+
+    def _repr_html_(self) -> str:
+        try:
+            properties = self.properties
+        except LakesparkError as error:
+            return html.absent(self._id or "repository", str(error)).html
+        shown = sorted((name, state) for name, state in self.opened.ledger.refs().items() if not state.hidden)
+        branches, tags = (
+            [(name, state.commit_id) for name, state in shown if state.kind == kind] for kind in ("branch", "tag")
+        )
+        return html.repository(properties, branches, tags).html
 
     # -- life ----------------------------------------------------------------------------------------------
 
@@ -189,6 +204,12 @@ class Repository:
         """Every operation with the refs that it changed, the newest first."""
         self.opened.ledger.refresh()
         return self.opened.ledger.operations()
+
+    def inspect(self, spark: SparkSession | None = None) -> Inspection:
+        """The metadata of the repository as Arrow tables, or as DataFrames of a session."""
+        from lakespark.inspection import Inspection  # noqa: PLC0415 - slow to import, seldom needed
+
+        return Inspection(self.opened, spark)
 
     # -- parts ---------------------------------------------------------------------------------------------
 

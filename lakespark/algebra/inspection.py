@@ -16,7 +16,9 @@ def _full(address: str) -> str:
     )
 
 
-_ENTRY = ", ".join(f"{_full('e.' + name)}{name}" if name == "physical_address" else f"e.{name}" for name in ENTRY_COLUMNS)
+_ENTRY = ", ".join(
+    f"{_full('e.' + name)}{name}" if name == "physical_address" else f"e.{name}" for name in ENTRY_COLUMNS
+)
 
 ENTRIES = f"select {_ENTRY} from {{entries}} e cross join {{namespace}} n"
 """Entries with their addresses in full."""

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from lakespark import __version__
-from lakespark.cli import branch, commit, diff, exit_codes, fs, history, merge, repo, tag
+from lakespark.cli import branch, commit, diff, exchange, exit_codes, fs, history, merge, repo, tag
 from lakespark.cli.session import Session
 from lakespark.cli.settings import CONFIGURATION, LAKE_VARIABLE, TRACEBACK_VARIABLE, USER_VARIABLE
 from lakespark.cli.verbs import Verbs
@@ -76,7 +76,8 @@ def app() -> None:
 _REFS = (repo.repo, branch.branch, tag.tag)
 _CHANGES = (commit.commit, diff.diff, merge.merge, merge.cherry_pick)
 _HISTORY = (history.log, history.show, history.find_merge_base)
-for _verb in (*_REFS, *_CHANGES, *_HISTORY, fs.fs):
+_FILES = (fs.fs, exchange.import_data, exchange.export)
+for _verb in (*_REFS, *_CHANGES, *_HISTORY, *_FILES):
     app.add_command(_verb)
 
 

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from lakespark.cli import text
-from lakespark.cli.parameters import metadata_option, parallelism_option, path_uri, progress_option
+from lakespark.cli.parameters import metadata_option, parallelism_option, path_uri, progress_option, repository_uri
 from lakespark.cli.progress_bar import progress_bar
 from lakespark.cli.session import Session
 from lakespark.cli.verbs import Verbs
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _CHUNK_BYTES = 1 << 20
 _BATCH = 10_000
+_LOCATION_COLUMNS = {"kind": "KIND", "name": "NAME", "path": "PATH", "uncommitted": "UNCOMMITTED"}
 
 
 @click.group(cls=Verbs)
@@ -123,6 +124,21 @@ def ls(session: Session, uri: LakeUri, recursive: bool) -> None:
 def stat(session: Session, uri: LakeUri) -> None:
     """Show what is known of an object."""
     _show(session, session.reference(uri).object(uri.path or "").stat())
+
+
+@fs.command()
+@repository_uri()
+@click.argument("physical_address")
+@click.pass_obj
+def locate(session: Session, uri: LakeUri, physical_address: str) -> None:
+    """Show which branches, tags and commits hold an object, and where.
+
+    PHYSICAL_ADDRESS is a full URL, or relative to the storage namespace.
+    """
+    found = session.repository(uri).inspect().locate(physical_address).to_pylist()
+    if not found:
+        raise ObjectNotFoundException(f"no branch, tag or commit of {uri} holds {physical_address}")
+    session.output.table(found, _LOCATION_COLUMNS)
 
 
 @fs.command()

@@ -44,6 +44,12 @@ def path_uri(name: str = "uri") -> Decorator:
     return _uri(name, uri.parse_path)
 
 
+def path_uri_option(name: str, variable: str, help_text: str) -> Decorator:
+    """A required option that is the URI of a path at a ref, the empty one included."""
+    form = _FORMS[uri.parse_path]
+    return click.option(name, variable, required=True, metavar=form, callback=_given(uri.parse_path), help=help_text)
+
+
 def moment_option(name: str, help_text: str) -> Decorator:
     """An option that is a date, and arrives as unix seconds."""
     return click.option(name, callback=_given(_seconds), metavar="DATE", help=help_text)

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lakespark.transfer import OnProgress, Progress
+
+
+@contextmanager
+def counter(title: str, *, is_wanted: bool) -> Iterator[Callable[[int], None] | None]:
+    """What is to be called with a number that grows to nobody knows what, or None if nobody would see it."""
+    if not is_wanted or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(title) as line:
+        yield lambda count: line.update(f"{title} {count:,}")
 
 
 @contextmanager

@@ -39,7 +39,7 @@ class Engine(Protocol):
         """Entries of ranges."""
 
     def read_numbered(self, ranges: Sequence[RangeRef], columns: Sequence[str]) -> Frame:
-        """Entries of ranges, each with ``range_number``: the place of its range in ``ranges``, which has no file twice."""
+        """Entries of ranges, none of them twice, each with ``range_number``: the place of its range among them."""
 
     def number_ranges(self, paths: Frame, max_paths: Sequence[str]) -> Frame:
         """The frame with a column ``range_number``: the first range whose last path is not below ``path``."""

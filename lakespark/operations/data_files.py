@@ -64,9 +64,12 @@ def parquet_statistics(footer: pq.FileMetaData) -> str:
             nulls[name] = sum(bound.null_count for bound in bounds)
         if all(bound is not None and (bound.has_min_max or _is_all_null(bound)) for bound in bounds):
             ranged = [bound for bound in bounds if bound.has_min_max]
-            low, high = _json_value(min, (b.min for b in ranged)), _json_value(max, (b.max for b in ranged))
-            if low is not None and high is not None:
-                minimum[name], maximum[name] = low, high
+            low, high = _json_value(min, ranged, "min"), _json_value(max, ranged, "max")
+            if low is not None:
+                minimum[name] = low
+            # NaN is above every number for Spark, and left out of a footer's bounds by some writers
+            if high is not None and not isinstance(high, float):
+                maximum[name] = high
     return json.dumps(
         {"numRecords": footer.num_rows, "minValues": minimum, "maxValues": maximum, "nullCount": nulls},
         separators=(",", ":"),
@@ -88,10 +91,13 @@ def _is_all_null(bound: Any) -> bool:
     return bool(bound.has_null_count and bound.num_values == 0)
 
 
-def _json_value(choose: Any, values: Iterable[Any]) -> Any:
+def _json_value(choose: Any, bounds: Iterable[Any], which: str) -> Any:
     """The least or greatest value as Delta's JSON has it, or None where it cannot be said exactly."""
-    found = list(values)
-    if not found or any(isinstance(value, float) and math.isnan(value) for value in found):
+    try:
+        found = [getattr(bound, which) for bound in bounds]
+    except (OverflowError, ValueError):  # dates and times beyond Python's
+        return None
+    if not found or any(isinstance(value, float) and not math.isfinite(value) for value in found):
         return None
     value = choose(found)
     if isinstance(value, bool | int | float):

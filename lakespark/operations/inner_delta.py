@@ -35,7 +35,8 @@ def plan(repository: OpenRepository, at: Resolved, prefix: str) -> Plan | None:
     metadata, adds = _replay(repository, log)
     entries = _entries(repository, at, folder)
     files = tuple(_file(entries, folder, add, metadata["schemaString"]) for add in adds.values())
-    return Plan(folder, "parquet", files, tuple(metadata["partitionColumns"]))
+    schemas = frozenset({metadata["schemaString"]})
+    return Plan(folder, "parquet", files, tuple(metadata["partitionColumns"]), schemas)
 
 
 def _entries(repository: OpenRepository, at: Resolved, prefix: str) -> Entries:
@@ -56,7 +57,7 @@ def _replay(repository: OpenRepository, log: Entries) -> tuple[dict[str, Any], d
         columns = ["metaData", "add"]
         actions += pq.read_table(pa.BufferReader(body), columns=columns).to_pylist(maps_as_pydicts="strict")
     versions = sorted(int(match[1]) for name in names if (match := _ENTRY.fullmatch(name)))
-    for version in (version for version in versions if version > start):
+    for version in _unbroken(versions, start + 1):
         body = _read(repository, log[names[f"{version:020d}.json"]])
         actions += [json.loads(line) for line in body.splitlines()]
     for action in actions:
@@ -67,6 +68,15 @@ def _replay(repository: OpenRepository, log: Entries) -> tuple[dict[str, Any], d
             adds[action["add"]["path"]] = action["add"]
     _check(metadata, adds.values())
     return metadata, adds
+
+
+def _unbroken(versions: Iterable[int], first: int) -> list[int]:
+    """The versions from the first on. Raises BadRequestException for a missing one: rows would be wrong."""
+    found = [version for version in versions if version >= first]
+    missing = set(range(first, max(found, default=first) + 1)).difference(found) if found else set()
+    if missing:
+        raise BadRequestException(f"the log of the Delta table is incomplete: it has no version {min(missing)}")
+    return found
 
 
 def _check(metadata: dict[str, Any], adds: Iterable[dict[str, Any]]) -> None:

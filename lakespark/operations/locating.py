@@ -14,7 +14,7 @@ from lakespark.errors import BadRequestException, InvalidUriError
 from lakespark.model import RefState
 from lakespark.operations import staged
 from lakespark.operations.opened import OpenRepository
-from lakespark.operations.path_history import BATCH_ENTRIES, commits_of
+from lakespark.operations.path_history import BATCH_ENTRIES, commits_of, read_ahead
 from lakespark.operations.resolve import commit_record
 from lakespark.storage import parse_location
 from lakespark.tree.metarange import RangeRef
@@ -62,8 +62,8 @@ def _addresses(repository: OpenRepository, given: str) -> pa.Table:
 def _paths_by_commit(repository: OpenRepository, engine: Engine, addresses: pa.Table) -> dict[str, list[str]]:
     ranges: dict[str, RangeRef] = {}
     commits: dict[str, list[str]] = {}
-    records = commits_of(repository, None)
-    for record in records:
+    records = commits_of(repository)
+    for record in read_ahead(repository, records):
         for ref in repository.tree(record).ranges:
             ranges.setdefault(ref.file, ref)
             commits.setdefault(ref.file, []).append(record.commit.id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -18,6 +19,8 @@ from lakespark.tree.metarange import Metarange, RangeRef
 
 BATCH_ENTRIES = 2_000_000
 """In process, so many entries are compared in one query."""
+_READ_AHEAD = 48
+_PARALLEL_READS = 16
 _SIDE_COLUMNS = inspection_sql.SIDE_COLUMNS
 _SIDE_SCHEMA = pa.schema([("commit_id", pa.string()), *(ENTRY_SCHEMA.field(name) for name in _SIDE_COLUMNS)])
 _SIDES_SCHEMA = pa.schema([("commit_id", pa.string()), ("side", pa.string()), ("range_number", pa.int64())])
@@ -36,7 +39,7 @@ class Touched(NamedTuple):
         return sum(ref.count for ref in self.before + self.after)
 
 
-def commits_of(repository: OpenRepository, reference: str | None) -> list[CommitRecord]:
+def commits_of(repository: OpenRepository, reference: str | None = None) -> list[CommitRecord]:
     """The commits that a ref reaches, or all, the newest first."""
     repository.ledger.refresh()
     reached = None
@@ -45,6 +48,16 @@ def commits_of(repository: OpenRepository, reference: str | None) -> list[Commit
         reached = graph.ancestors(lambda commit: resolve.parents(repository, commit), [start])
     commits = reversed(repository.ledger.commits())
     return [record for record in commits if reached is None or record.commit.id in reached]
+
+
+def read_ahead(repository: OpenRepository, commits: Sequence[CommitRecord]) -> Iterator[CommitRecord]:
+    """The commits in their order, with their trees read some commits ahead and in parallel, into their cache."""
+    with ThreadPoolExecutor(_PARALLEL_READS, thread_name_prefix="lakespark") as pool:
+        for start in range(0, len(commits), _READ_AHEAD):
+            chunk = commits[start : start + _READ_AHEAD]
+            for _ in pool.map(repository.tree, chunk):
+                pass
+            yield from chunk
 
 
 def of_path(repository: OpenRepository, commits: Sequence[CommitRecord], path: str) -> Frame:
@@ -76,7 +89,7 @@ def of_prefix(
 ) -> Iterator[Frame]:
     """What the commits changed below a prefix: frames of ``algebra.inspection.HISTORY``.
 
-    One frame on Spark; in process one for each so many entries, so that memory is bounded.
+    One frame on Spark; in process one or more, each over so many entries, so that memory is bounded.
     """
     largest = BATCH_ENTRIES if engine.name == "duckdb" else None
     for batch in _batches(_touched(repository, commits, prefix), largest):
@@ -99,7 +112,7 @@ def _touched_at(repository: OpenRepository, commits: Sequence[CommitRecord], pat
             at[commit_id] = () if ref is None else (ref,)
         return at[commit_id]
 
-    for record in commits:
+    for record in read_ahead(repository, commits):
         first = record.commit.parents[:1]
         before, after = ranges_at(first[0]) if first else (), ranges_at(record.commit.id)
         if [ref.range_id for ref in before] != [ref.range_id for ref in after]:
@@ -107,14 +120,16 @@ def _touched_at(repository: OpenRepository, commits: Sequence[CommitRecord], pat
 
 
 def _touched(repository: OpenRepository, commits: Sequence[CommitRecord], prefix: str) -> Iterator[Touched]:
-    for record in commits:
+    for record in read_ahead(repository, commits):
         first = record.commit.parents[:1]
         parent = resolve.commit_record(repository, first[0]) if first else None
         if parent is not None and parent.commit.meta_range_id == record.commit.meta_range_id:
             continue
         tree = repository.tree(record)
         before = Metarange(tree.threshold, ()) if parent is None else repository.tree(parent)
-        yield Touched(record.commit.id, *trees.differing(before, tree, prefix))
+        touched = Touched(record.commit.id, *trees.differing(before, tree, prefix))
+        if touched.before or touched.after:
+            yield touched
 
 
 def _batches(touched: Iterator[Touched], largest: int | None) -> Iterator[list[Touched]]:
@@ -126,8 +141,7 @@ def _batches(touched: Iterator[Touched], largest: int | None) -> Iterator[list[T
         if largest is not None and size >= largest:
             yield batch
             batch, size = [], 0
-    if batch:
-        yield batch
+    yield batch
 
 
 def _compared(engine: Engine, batch: Sequence[Touched], prefix: str, place: Frame) -> Frame:
@@ -145,4 +159,3 @@ def _compared(engine: Engine, batch: Sequence[Touched], prefix: str, place: Fram
         engine.query(inspection_sql.OF_COMMITS % side, entries=entries, sides=sides) for side in ("before", "after")
     )
     return engine.query(inspection_sql.HISTORY, left=left, right=right, namespace=place)
-

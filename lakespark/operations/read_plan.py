@@ -36,17 +36,21 @@ class PlannedFile:
 
 @dataclass(frozen=True)
 class Plan:
-    """The files of a data set, its format, and the names of its partition columns."""
+    """The files of a data set, its format, the names of its partition columns, and its recorded schemas.
+
+    ``schemas`` are those of all its files, whichever are to be read; ``None`` stands for a file without one.
+    """
 
     prefix: str
     format: str
     files: tuple[PlannedFile, ...]
     partition_columns: tuple[str, ...]
+    schemas: frozenset[str | None]
 
     def recorded_fields(self) -> list[Field] | None:
         """Fields by name over all recorded schemas, or None if some file has none recorded."""
-        schemas = {file.data_schema or "" for file in self.files}
-        if "" in schemas or not schemas:
+        schemas = [schema for schema in self.schemas if schema]
+        if len(schemas) < len(self.schemas):
             return None
         return union(json.loads(schema)["fields"] for schema in sorted(schemas))
 
@@ -69,7 +73,7 @@ def plan(repository: OpenRepository, at: Resolved, prefix: str, *, format: str |
     if not found.files:
         raise ObjectNotFoundException(f"no data files below {prefix!r} at {at.expression!r}")
     found = replace(found, format=format or _format(found), partition_columns=_partition_columns(found))
-    return found if where is None else _pruned(repository, found, where)
+    return found if where is None else pruned(repository, found, where)
 
 
 def union(schemas: Iterable[Sequence[Field]]) -> list[Field]:
@@ -100,10 +104,15 @@ def _at(repository: OpenRepository, at: Resolved, prefix: str) -> Plan:
     single = listing.find(repository, at, prefix) if prefix and not prefix.endswith("/") else None
     if single is not None:
         folder = data_files.partition_folder(prefix)
-        return Plan(folder, "", tuple(_files(pa.Table.from_pylist([single]), folder)), ())
+        return _plan_of(folder, _files(pa.Table.from_pylist([single]), folder))
     folder = data_files.folder_prefix(prefix)
     pages = listing.entries(repository, at, prefix=folder)
-    return Plan(folder, "", tuple(file for page in pages for file in _files(page, folder)), ())
+    return _plan_of(folder, (file for page in pages for file in _files(page, folder)))
+
+
+def _plan_of(folder: str, files: Iterable[PlannedFile]) -> Plan:
+    found = tuple(files)
+    return Plan(folder, "", found, (), frozenset(file.data_schema for file in found))
 
 
 def _files(page: pa.Table, prefix: str) -> Iterable[PlannedFile]:
@@ -140,10 +149,11 @@ def _partition_columns(found: Plan) -> tuple[str, ...]:
     return kinds.pop()
 
 
-def _pruned(repository: OpenRepository, found: Plan, where: str) -> Plan:
-    schema = next((file.data_schema for file in found.files if file.data_schema), None)
+def pruned(repository: OpenRepository, found: Plan, where: str) -> Plan:
+    """The plan with the files whose partition values satisfy a predicate. Raises BadRequestException."""
+    schema = next(filter(None, found.schemas), None)
     types = partitions.types(schema, found.partition_columns)
-    folders = {data_files.partition_folder(file.relative_path) for file in found.files}
-    kept = set(partitions.matching(repository, sorted(folders), types, where))
-    files = tuple(f for f in found.files if data_files.partition_folder(f.relative_path) in kept)
+    folders = [data_files.partition_path(file.partition) for file in found.files]
+    kept = set(partitions.matching(repository, sorted(set(folders)), types, where))
+    files = tuple(file for file, folder in zip(found.files, folders, strict=True) if folder in kept)
     return replace(found, files=files)

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody does
 from pyspark.sql.types import StructType
 
 from lakespark.engine.spark import escaped, spark_url
-from lakespark.errors import BadRequestException, StorageError
+from lakespark.errors import BadRequestException, ObjectNotFoundException, StorageError
 from lakespark.operations import inner_delta, read_plan, views
 from lakespark.operations.opened import OpenRepository
 from lakespark.operations.read_plan import Field, Plan
@@ -41,7 +42,11 @@ def read(
 ) -> DataFrame:
     """The data set below a prefix. See ``Reference.read``."""
     inner = inner_delta.plan(repository, at, prefix)
+    if inner is not None and where is not None:
+        inner = read_plan.pruned(repository, inner, where)
     plan = inner or read_plan.plan(repository, at, prefix, format=format, where=where)
+    if not plan.files:
+        return _empty(session, plan, schema)
     if plan.format == "parquet":
         fields = _fields(repository, session, plan, schema)
         view = _view(repository, session, plan, fields)
@@ -49,7 +54,38 @@ def read(
             return view
         return _by_files(repository, session, plan, fields, options)
     known = _given(session, schema) or plan.recorded_fields()
+    if plan.format == "csv" and schema is None and known is not None:
+        return _by_schema(repository, session, plan, known, options)
     return _by_files(repository, session, plan, known, options)
+
+
+def _empty(session: SparkSession, plan: Plan, schema: StructType | str | None) -> DataFrame:
+    """No rows, of the columns that are given or recorded. Raises ObjectNotFoundException if they are not known."""
+    fields = _given(session, schema) or plan.recorded_fields()
+    if fields is None:
+        raise ObjectNotFoundException(
+            f"no data files below {plan.prefix!r} match, and no schema is known: pass schema="
+        )
+    data = [field for field in fields if field["name"] not in plan.partition_columns]
+    return session.createDataFrame([], _struct(data + plan.partition_fields(fields)))
+
+
+def _by_schema(
+    repository: OpenRepository, session: SparkSession, plan: Plan, fields: Sequence[Field], options: Mapping[str, Any]
+) -> DataFrame:
+    """CSV files by name: Spark finds their columns by position, so those of each schema are read on their own."""
+    parts = []
+    for schema in sorted({file.data_schema or "" for file in plan.files}):
+        files = tuple(file for file in plan.files if file.data_schema == schema)
+        part = replace(plan, files=files, schemas=frozenset({schema}))
+        parts.append(_by_files(repository, session, part, part.recorded_fields(), options))
+    merged = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts)
+    data = [field for field in fields if field["name"] not in plan.partition_columns]
+    return merged.to(_struct(data + plan.partition_fields(fields)))
+
+
+def _struct(fields: Sequence[Field]) -> StructType:
+    return StructType.fromJson({"type": "struct", "fields": list(fields)})
 
 
 def _fields(
@@ -63,8 +99,10 @@ def _fields(
         try:
             merged = session.read.option("mergeSchema", "true").option("recursiveFileLookup", "true").parquet(*urls)
             fields = read_plan.union([merged.schema.jsonValue()["fields"]])
-        except PySparkException as error:
-            raise BadRequestException(f"the files below {plan.prefix!r} have no schema in common: {error}") from error
+        except Exception as error:  # a PySpark error on Connect, a Java one elsewhere
+            lines = str(error).splitlines()
+            reason = next((line for line in lines if "[" in line), lines[0] if lines else "")
+            raise BadRequestException(f"the files below {plan.prefix!r} have no schema in common: {reason}") from error
     data = [field for field in fields if field["name"] not in plan.partition_columns]
     return data + plan.partition_fields(fields)
 
@@ -109,7 +147,7 @@ def _by_files(
     reader = session.read.format(plan.format).options(**{"recursiveFileLookup": "true", **options})
     if fields is not None:
         data = [field for field in fields if field["name"] not in plan.partition_columns]
-        reader = reader.schema(StructType.fromJson({"type": "struct", "fields": data}))
+        reader = reader.schema(_struct(data))
     df = reader.load([escaped(url) for url in urls])
     if not plan.partition_columns:
         return df

@@ -74,7 +74,7 @@ def _written_files(repository: OpenRepository, df: DataFrame, folder: str) -> li
     """Name below the folder and size of each file that Spark lists as written."""
     session = df.sparkSession
     root = f"{spark_url(repository.store.location)}/{folder}"
-    listed = session.read.format("text").load(root).inputFiles()
+    listed = session.read.format("text").option("recursiveFileLookup", "true").load(root).inputFiles()
     if not listed:
         return []
     lengths = session.read.format("binaryFile").load([escaped(unquote(file)) for file in listed])

@@ -79,7 +79,7 @@ class LocalStore:
     def stat(self, key: str) -> StoredFile | None:
         try:
             status = os.stat(self.path(key))  # noqa: PTH116
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise self.failed("look up", key, error) from error

@@ -35,11 +35,18 @@ class Judge:
         """Refs, staging areas, commits, trees, files and contents: by number and by what they hold."""
         self._check_refs(repository)
         state = {name: (branch.head, len(branch.staged)) for name, branch in self._model.branches.items()}
-        for name in state:
-            if state[name] != self._branches.get(name):
+        for name, now in state.items():
+            if now != self._branches.get(name):
                 self._check_branch(repository, name)
         self._branches = state
         self._check_files(repository)
+
+    def check_written(self, repository: Repository) -> None:
+        """No more files were ever written than the model says, for what is reachable and for what is not."""
+        store = repository.opened.store
+        written = [len(list(store.list(f"_lakespark/{kind}"))) for kind in ("ranges", "metaranges")]
+        trees = {commit.tree.file for commit in self._model.commits.values()}
+        assert written == [self._model.ranges_written, len(trees)]
 
     def _check_refs(self, repository: Repository) -> None:
         branches = {branch.id: branch.head.id for branch in repository.branches(hidden=True)}
@@ -51,9 +58,10 @@ class Judge:
         listed = entries_of(repository.branch(name).objects_table())
         expected = self._model.entries(name)
         assert listed == [(path, entry.identity, entry) for path, entry in expected.items()], name
-        uncommitted = repository.branch(name).uncommitted_table().to_pylist()
-        changes = {row["path"]: (row["type"], row["size_bytes"]) for row in uncommitted}
-        assert changes == self._model.uncommitted(name), name
+        if self._model.branches[name].staged:
+            uncommitted = repository.branch(name).uncommitted_table().to_pylist()
+            changes = {row["path"]: (row["type"], row["size_bytes"]) for row in uncommitted}
+            assert changes == self._model.uncommitted(name), name
         for entry in expected.values():
             self._check_contents(repository, entry)
 

@@ -72,6 +72,7 @@ class ModelState:
         self.commits: dict[str, ModelCommit] = {}
         self.tags: dict[str, str] = {}
         self._files = count()
+        self.ranges_written = 0
         tree = Tree(next(self._files), threshold, ())
         self.branches = {default_branch: ModelBranch(self._record(tree, (), initial))}
 
@@ -221,9 +222,13 @@ class ModelState:
         known = {part.id: part for tree in reversed(reuse) for part in tree.ranges}
         known |= {part.id: part for part in untouched(base, changes)}
         runs = [Range(-1, run) for run in cut(after_changes(base.entries, changes), base.threshold)]
-        ranges = tuple(known.get(run.id) or run._replace(file=next(self._files)) for run in runs)
+        ranges = tuple(known.get(run.id) or self._written(run) for run in runs)
         found = next((tree for tree in same if tree.ranges == ranges), None)
         return found or Tree(next(self._files), base.threshold, ranges)
+
+    def _written(self, run: Range) -> Range:
+        self.ranges_written += 1
+        return run._replace(file=next(self._files))
 
 
 def folded(path: str, prefix: str, delimiter: str) -> str:

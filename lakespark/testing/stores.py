@@ -48,6 +48,7 @@ class StoreContract:
         assert (found.key, found.size_bytes) == ("folder/file", 5)
         assert store.stat("folder") is None
         assert store.stat("none") is None
+        assert store.stat("folder/file/below") is None
 
     def test_put_replaces_the_whole_file(self, store: Store) -> None:
         """Nothing of a longer file before is left."""

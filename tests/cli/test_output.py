@@ -2,61 +2,54 @@
 
 import json
 
-import pytest
-
 MAIN, DEV = "lakefs://demo/main", "lakefs://demo/dev"
-PRINTING = {
-    "repo list": ("repo", "list"),
-    "repo show": ("repo", "show", "lakefs://demo"),
-    "repo create": ("repo", "create", "lakefs://another"),
-    "repo delete": ("repo", "delete", "lakefs://demo", "-y"),
-    "branch list": ("branch", "list", "lakefs://demo", "--hidden"),
-    "branch show": ("branch", "show", MAIN),
-    "branch create": ("branch", "create", "lakefs://demo/new", "-s", "main"),
-    "branch delete": ("branch", "delete", DEV, "-y"),
-    "branch reset": ("branch", "reset", MAIN, "-y"),
-    "branch revert": ("branch", "revert", MAIN, "main"),
-    "branch move": ("branch", "move", DEV, "main"),
-    "tag create": ("tag", "create", "lakefs://demo/v2", "main"),
-    "tag list": ("tag", "list", "lakefs://demo"),
-    "tag show": ("tag", "show", "lakefs://demo/v1"),
-    "tag delete": ("tag", "delete", "lakefs://demo/v1", "-y"),
-    "commit": ("commit", MAIN, "-m", "empty", "--allow-empty"),
-    "diff": ("diff", MAIN, DEV),
-    "diff of nothing": ("diff", MAIN),
-    "merge": ("merge", DEV, MAIN, "--strategy", "source-wins"),
-    "merge of nothing": ("merge", f"{MAIN}~1", MAIN),
-    "cherry-pick": ("cherry-pick", DEV, "main", "--strategy", "source-wins"),
-    "log": ("log", MAIN),
-    "log of a graph": ("log", MAIN, "--graph"),
-    "show": ("show", MAIN),
-    "find-merge-base": ("find-merge-base", MAIN, DEV),
-    "fs ls": ("fs", "ls", f"{MAIN}/"),
-    "fs ls -r": ("fs", "ls", "-r", f"{MAIN}/"),
-    "fs stat": ("fs", "stat", f"{MAIN}/a.txt"),
-    "fs upload": ("fs", "upload", "-s", "file", f"{MAIN}/"),
-    "fs upload -r": ("fs", "upload", "-r", "-s", "in", f"{MAIN}/in"),
-    "fs download": ("fs", "download", f"{MAIN}/a.txt", "out"),
-    "fs download -r": ("fs", "download", "-r", f"{MAIN}/", "out"),
-    "fs rm": ("fs", "rm", f"{MAIN}/a.txt"),
-    "fs rm -r": ("fs", "rm", "-r", f"{MAIN}/folder"),
-}
+PRINTING = [
+    ("repo", "create", "lakefs://another"),
+    ("repo", "list"),
+    ("repo", "show", "lakefs://another"),
+    ("repo", "delete", "lakefs://another", "-y"),
+    ("repo", "list", "--prefix", "another"),
+    ("branch", "create", "lakefs://demo/new", "-s", "main~1"),
+    ("branch", "list", "lakefs://demo", "--hidden"),
+    ("branch", "show", MAIN),
+    ("branch", "move", "lakefs://demo/new", "main"),
+    ("branch", "revert", "lakefs://demo/new", "main"),
+    ("branch", "delete", "lakefs://demo/new", "-y"),
+    ("tag", "create", "lakefs://demo/v1", "main"),
+    ("tag", "list", "lakefs://demo"),
+    ("tag", "show", "lakefs://demo/v1"),
+    ("tag", "delete", "lakefs://demo/v1", "-y"),
+    ("diff", MAIN, DEV),
+    ("diff", MAIN, DEV, "--two-way"),
+    ("find-merge-base", MAIN, DEV),
+    ("cherry-pick", DEV, "main", "--strategy", "dest-wins"),
+    ("merge", DEV, MAIN, "--strategy", "source-wins"),
+    ("merge", DEV, MAIN),
+    ("log", MAIN),
+    ("log", MAIN, "--graph"),
+    ("show", MAIN),
+    ("fs", "upload", "-s", "file", f"{MAIN}/"),
+    ("fs", "upload", "-r", "-s", "in", f"{MAIN}/in"),
+    ("diff", MAIN),
+    ("commit", MAIN, "-m", "files"),
+    ("diff", MAIN),
+    ("fs", "ls", f"{MAIN}/"),
+    ("fs", "ls", "-r", f"{MAIN}/"),
+    ("fs", "stat", f"{MAIN}/a.txt"),
+    ("fs", "download", f"{MAIN}/a.txt", "a.txt"),
+    ("fs", "download", "-r", f"{MAIN}/", "out"),
+    ("fs", "rm", f"{MAIN}/a.txt"),
+    ("fs", "rm", "-r", f"{MAIN}/folder"),
+    ("branch", "reset", MAIN, "-y"),
+]
 
 
-@pytest.fixture
-def ready(forked, tmp_path):
-    """The forked repository with a tag, beside a file and a folder to upload."""
-    forked("tag", "create", "lakefs://demo/v1", "main~1")
+def test_every_verb_prints_one_json_document(forked, tmp_path):
     (tmp_path / "file").write_text("file")
     (tmp_path / "in" / "deep").mkdir(parents=True)
     (tmp_path / "in" / "deep" / "file").write_text("deep")
-    return forked
-
-
-@pytest.mark.parametrize("name", PRINTING)
-def test_every_verb_prints_one_json_document(ready, name):
-    result = ready(*PRINTING[name], "--json")
-    assert isinstance(json.loads(result.stdout), dict | list)
+    for words in PRINTING:
+        assert isinstance(json.loads(forked(*words, "--json").stdout), dict | list), words
 
 
 def test_the_global_options_stand_before_or_after_the_verb(demo):

@@ -2,6 +2,8 @@
 
 import pytest
 
+import lakespark
+
 
 @pytest.fixture
 def tables(tmp_path):
@@ -145,8 +147,6 @@ def test_merge_bases_are_found(forked):
 
 
 def test_hidden_branches_are_listed_when_asked_for(demo):
-    import lakespark
-
     lakespark.Lake("lake").repository("demo").branch("left-over").create("main", hidden=True)
     assert [branch["id"] for branch in demo.json("branch", "list", "lakefs://demo")] == ["main"]
     assert demo.lines("branch", "list", "lakefs://demo", "--hidden")[1].split()[::2] == ["left-over", "True"]

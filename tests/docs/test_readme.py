@@ -33,8 +33,8 @@ def test_every_block_says_what_it_is(page):
 def test_commands_of_make_in_the_readme_are_there():
     shown = [line.split()[:2] for b in blocks(ROOT / "README.md") if b.language == "sh" for line in b.body.splitlines()]
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert [command for command, _ in shown] == ["make", "make"]
-    assert {target for _, target in shown} == {"demo", "test"} <= set(targets)
+    assert [command for command, _ in shown] == ["make", "make", "make"]
+    assert {target for _, target in shown} == {"demo", "demo-local", "test"} <= set(targets)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -228,7 +228,7 @@ def derived_calls(calls):
     return [call for call in calls[landed + 1 :] if call.method != "get" or not call.key.endswith(".json")]
 
 
-@pytest.mark.parametrize("name", WORK)
+@pytest.mark.parametrize("name", ["upload", "exclusive upload", "commit", "merge", "create a branch"])
 def test_work_on_a_store_that_goes_down_is_done_or_not(template, name):
     """Every call from the k-th on fails; afterwards another handle finds old or new, and does the same work."""
     work = WORK[name]
@@ -293,6 +293,46 @@ def test_a_write_between_reading_and_sealing_goes_into_the_next_commit():
     assert [o.path for o in main.head.objects()] == ["a", "b"]
 
 
+OVERTAKEN = {
+    "upload": lambda branch: branch.object("new").upload("mine"),
+    "exclusive upload": lambda branch: branch.object("new").upload("mine", mode="x"),
+    "delete": lambda branch: branch.delete_objects(["first"]),
+}
+
+
+@pytest.mark.parametrize("commits", [1, 2, 3])
+@pytest.mark.parametrize("name", OVERTAKEN)
+def test_a_write_that_commits_have_overtaken_is_not_lost(name, commits):
+    """Between reading the token and appending to it others commit: the token is sealed, or referred to no more."""
+    memory = new_store()
+    lakespark.Lake(memory.location.url).repository("analytics").create(storage_namespace=memory.location.url)
+    other = repository_at(memory, user="bob").branch("main")
+    other.object("first").upload("0")
+    other.commit("first")
+    store = FaultyStore(memory)
+    main = repository_at(store).branch("main")
+    overtaken = []
+
+    def overtake(call):
+        if call.key.startswith("_lakespark/staging") and call.method == "put" and not overtaken:
+            overtaken.append(call)
+            for number in range(commits):
+                other.object(f"other/{number}").upload(str(number))
+                other.commit(f"other {number}")
+
+    store.on_call = overtake
+    OVERTAKEN[name](main)
+    assert overtaken
+    others = [f"other/{number}" for number in range(commits)]
+    expected = others if name == "delete" else ["first", "new", *others]
+    for handle in (main, other):
+        assert sorted(o.path for o in handle.objects()) == sorted(expected)
+        assert [change.path for change in handle.uncommitted()] == ["first" if name == "delete" else "new"]
+    other.commit("last")
+    assert sorted(o.path for o in main.head.objects()) == sorted(expected)
+    assert list(main.uncommitted()) == []
+
+
 def test_an_exclusive_upload_is_decided_again_when_another_thread_came_first():
     memory = new_store()
     lakespark.Lake(memory.location.url).repository("analytics").create(storage_namespace=memory.location.url)
@@ -311,21 +351,21 @@ def test_an_exclusive_upload_is_decided_again_when_another_thread_came_first():
     assert main.object("a").reader().read() == b"theirs"
 
 
-@pytest.mark.parametrize("operations", [10, 300, 1000])
-def test_opening_and_reading_a_branch_costs_the_same_whatever_the_history(operations):
+def test_opening_and_reading_a_branch_costs_the_same_whatever_the_history():
     """Storage calls of a new handle that lists a branch with one uncommitted object."""
     memory = new_store()
     lakespark.Lake(memory.location.url).repository("analytics").create(storage_namespace=memory.location.url)
     repo = repository_at(memory)
     main = repo.branch("main")
-    for number in range(operations - 10):
-        repo.tag("t").create("main") if number % 2 == 0 else repo.tag("t").delete()
-    for number in range(10):
-        main.object("a").upload(str(number))
-        main.commit(str(number))
+    main.object("a").upload("1")
+    main.commit("first")
     main.object("b").upload("1")
-    store = FaultyStore(memory)
-    found = repository_at(store).branch("main")
-    assert [o.path for o in found.objects()] == ["a", "b"]
-    assert len(found.get_commit().message) == 1
-    assert len(store.calls) <= 2 * LEVEL_FACTOR + 20
+    for operations in (10, 300, 1000):
+        for _ in range((operations - repo.opened.ledger.version) // 2):
+            repo.tag("t").create("main")
+            repo.tag("t").delete()
+        store = FaultyStore(memory)
+        found = repository_at(store).branch("main")
+        assert [o.path for o in found.objects()] == ["a", "b"]
+        assert found.get_commit().message == "first"
+        assert len(store.calls) <= 2 * LEVEL_FACTOR + 20

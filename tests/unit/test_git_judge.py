@@ -128,6 +128,26 @@ DELETED_AND_LIKE_ANOTHER = (
     ),
     [3, 4],
 )
+CHANGED_AND_DELETED_IN_THE_BASES = (
+    in_order(
+        ((), {"a": "1", "e": "1"}),
+        ((0,), {"a": "2", "e": "1"}),
+        ((0,), {"e": "2"}),
+        ((1, 2), {"a": "2", "e": "2"}),
+        ((2, 1), {"a": "1", "e": "2"}),
+    ),
+    [3, 4],
+)
+CHANGED_BOTH_WAYS_IN_THE_BASES = (
+    in_order(
+        ((), {"a": "1"}),
+        ((0,), {"a": "2", "b/c": "1"}),
+        ((0,), {"a": "3", "b/c": "2"}),
+        ((1, 2), {"a": "2", "b/c": "1"}),
+        ((2, 1), {"a": "1"}),
+    ),
+    [3, 4],
+)
 THREE_BASES = (
     in_order(
         ((), {"a": "1", "e": "1"}),
@@ -148,6 +168,8 @@ THREE_BASES = (
 @example(CRISS_CROSS)
 @example(DELETED_AFTER_A_MERGE)
 @example(DELETED_AND_LIKE_ANOTHER)
+@example(CHANGED_AND_DELETED_IN_THE_BASES)
+@example(CHANGED_BOTH_WAYS_IN_THE_BASES)
 @example(THREE_BASES)
 def test_every_merge_is_as_git_decides_it(drawn: tuple[list[Drawn], list[int]]):
     history, heads = drawn

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,16 +17,17 @@ SKIPPED_SCHEMA = pa.schema([("address", pa.string()), ("reason", pa.string())])
 OnFound = Callable[[int], None]
 """Called with the number of objects that were found since the last call; raises to stop the import."""
 
-_REASONS = (
+_UNREACHABLE = r"(?s)^[a-eg-z][a-z0-9]*://[^/]*/(.*[\x00-\x1f\x7f]|(.*/)?(/|\.\.?/|\.\.?$))"
+_REASONS: tuple[tuple[Callable[[pa.Table], Any], str], ...] = (
     (lambda rows: pc.equal(pc.binary_length(rows["path"]), 0), "its path would be empty"),
     (
         lambda rows: pc.greater(pc.binary_length(rows["path"]), MAX_PATH_BYTES),
         f"its path is longer than {MAX_PATH_BYTES:,} bytes",
     ),
     (lambda rows: pc.match_substring(rows["path"], "\0"), "its path holds a NUL character"),
-    (lambda rows: _matches(rows, r"^[a-z]+://.*/$"), "its key ends with /: a folder's marker, not an object"),
+    (lambda rows: pc.ends_with(rows["physical_address"], "/"), "its key ends with /: a folder's marker, not an object"),
     (
-        lambda rows: _matches(rows, r"^[a-eg-z][a-z]*://[^/]*/(.*/)?(/|\.\.?/|\.\.?$)|[\x00-\x1f\x7f]"),
+        lambda rows: pc.match_substring_regex(rows["physical_address"], _UNREACHABLE),
         "its key has an empty part, '.', '..' or a control character, which the store's client cannot address",
     ),
 )
@@ -41,9 +42,11 @@ class Found(NamedTuple):
 
 
 class Source(Protocol):
-    """Where objects come from. ``replaces``: the prefix whose objects give way to what is found, or None."""
+    """Where objects come from."""
 
-    replaces: str | None
+    @property
+    def replaces(self) -> str | None:
+        """The prefix whose objects give way to what is found, or None."""
 
     def find(self, repository: OpenRepository, on_found: OnFound) -> Found:
         """Look for the objects."""
@@ -51,7 +54,8 @@ class Source(Protocol):
 
 def sorted_out(rows: pa.Table, skipped: Sequence[tuple[str, str]] = ()) -> Found:
     """Rows that cannot be entries are taken out, each with its reason, and put to those known to be ``skipped``."""
-    known = pa.table(list(zip(*skipped, strict=True)) or [[], []], schema=SKIPPED_SCHEMA)
+    names = SKIPPED_SCHEMA.names
+    known = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in skipped], schema=SKIPPED_SCHEMA)
     if not rows.num_rows:
         return Found(rows, known)
     wrong = [pc.fill_null(is_wrong(rows), fill_value=False) for is_wrong, _ in _REASONS]
@@ -79,10 +83,6 @@ def check_outside(repository: OpenRepository, location: Location) -> None:
             f"cannot import from {location}: the repository's own files are in {repository.store.location}. "
             "Objects in the namespace are linked by stage()"
         )
-
-
-def _matches(rows: pa.Table, pattern: str) -> pa.ChunkedArray:
-    return pc.match_substring_regex(rows["physical_address"], pattern)
 
 
 def _flat(column: pa.ChunkedArray | pa.Array) -> pa.Array:
