@@ -4,16 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 TESTS ?= tests
 
-.PHONY: help demo demo-local test test-unit test-spark lint format types check-python check-demo-tools check-test-tools clean
+.PHONY: help demo demo-spark test test-unit test-spark lint format types check-python check-demo-tools check-test-tools clean
 
 help: ## show the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-demo: check-demo-tools $(VENV)/demo.stamp ## set up and run the main job on real data, through PySpark
-	@$(BIN)/python -m jobs.demo_spark
-
-demo-local: $(VENV)/demo-local.stamp ## a longer story on the same data, in seconds, without Spark and Java
+demo: $(VENV)/demo.stamp ## set up and run the main job on real data, in seconds
 	@$(BIN)/python -m jobs.demo
+
+demo-spark: check-demo-tools $(VENV)/demo-spark.stamp ## the same data through PySpark, with an audit before the merge
+	@$(BIN)/python -m jobs.demo_spark
 
 test: $(VENV)/dev.stamp check-test-tools ## set up and run all tests
 	@$(BIN)/python -m pytest $(TESTS)
@@ -37,14 +37,14 @@ format: $(VENV)/dev.stamp ## put the code into the project's style
 
 $(VENV)/demo.stamp: pyproject.toml | check-python
 	@$(PYTHON) -m venv $(VENV)
-	@echo "installing lakespark, PySpark and the demo's data into $(VENV) ..."
+	@echo "installing lakespark and the demo's data into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo]'
 	@touch $@
 
-$(VENV)/demo-local.stamp: pyproject.toml | check-python
+$(VENV)/demo-spark.stamp: pyproject.toml | check-python
 	@$(PYTHON) -m venv $(VENV)
-	@echo "installing lakespark and the demo's data into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo-local]'
+	@echo "installing lakespark, PySpark and the demo's data into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo,spark]'
 	@touch $@
 
 $(VENV)/dev.stamp: pyproject.toml | check-python
@@ -57,7 +57,7 @@ check-python:
 	@$(PYTHON) scripts/check_tools.py python
 
 check-demo-tools:
-	@$(PYTHON) scripts/check_tools.py python java || { echo "make demo-local needs no Java" >&2; exit 1; }
+	@$(PYTHON) scripts/check_tools.py python java || { echo "make demo needs no Java" >&2; exit 1; }
 
 check-test-tools:
 	@$(PYTHON) scripts/check_tools.py python java git

@@ -39,14 +39,18 @@ def path_of(number: int) -> str:
 def entries(numbers: list[int] | range, version: str = "0") -> pa.Table:
     """Entries with the given numbers; another version is other contents. Made as Arrow, without Python objects."""
     table = pa.table({"n": pa.array(numbers, pa.int64())})
-    made = duckdb.connect().from_arrow(table).project(
-        f"""
+    made = (
+        duckdb.connect()
+        .from_arrow(table)
+        .project(
+            f"""
         printf('data/part=%04d/file-%08d.parquet', n % 1000, n) as path,
         printf('s3://lake/some/prefix/{version}/%032x.parquet', n) as physical_address,
         1000 + n % 777 as size_bytes,
         printf('{version}%031x', n) as checksum,
         1700000000 as mtime
         """
+        )
     )
     return made.to_arrow_table()
 
@@ -146,7 +150,7 @@ def commit_one_object(folder: Path, count: int) -> Figures:
         times = []
         for number in range(31):
             main.stage(entries([rng.randrange(size)], version=f"{number + 1:02d}"))
-            times.append(seconds(lambda: main.commit("one")))
+            times.append(seconds(lambda main=main: main.commit("one")))
         figures[f"median_ms_on_{size}"] = round(sorted(times)[15] * 1000, 2)
     return figures
 

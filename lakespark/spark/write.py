@@ -7,13 +7,12 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from lakespark.engine.spark import escaped, spark_url
+from lakespark.engine.spark import spark_url
 from lakespark.errors import BadRequestException
 from lakespark.operations import data_files
 from lakespark.operations.opened import OpenRepository
@@ -72,13 +71,9 @@ _NO_MARKER = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
 
 def _written_files(repository: OpenRepository, df: DataFrame, folder: str) -> list[tuple[str, int]]:
     """Name below the folder and size of each file that Spark lists as written."""
-    session = df.sparkSession
     root = f"{spark_url(repository.store.location)}/{folder}"
-    listed = session.read.format("text").option("recursiveFileLookup", "true").load(root).inputFiles()
-    if not listed:
-        return []
-    lengths = session.read.format("binaryFile").load([escaped(unquote(file)) for file in listed])
-    rows = lengths.select("path", "length").toArrow().to_pylist()
+    listed = df.sparkSession.read.format("binaryFile").option("recursiveFileLookup", "true").load(root)
+    rows = listed.select("path", "length").toArrow().to_pylist()
     return sorted((row["path"].split(folder + "/", 1)[1], row["length"]) for row in rows)
 
 

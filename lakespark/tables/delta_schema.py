@@ -33,7 +33,7 @@ def _field(field: pa.Field) -> dict[str, Any]:
     return {"name": field.name, "type": _type(field.type), "nullable": field.nullable, "metadata": {}}
 
 
-def _type(kind: pa.DataType) -> Any:
+def _type(kind: pa.DataType) -> Any:  # noqa: PLR0911 - one return a type
     for is_kind, name in _PRIMITIVES:
         if is_kind(kind):
             return name

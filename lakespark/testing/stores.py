@@ -29,6 +29,10 @@ class StoreContract:
             store.put(key, body)
             assert store.get(key) == body
             assert store.size(key) == len(body)
+            found = store.stat(key)
+            assert found is not None
+            assert (found.key, found.size_bytes) == (key, len(body))
+            assert found.modified > 0
 
     def test_an_absent_file_is_none(self, store: Store) -> None:
         """``get`` and ``size`` of an absent key answer None, before and after the first write."""
@@ -38,6 +42,8 @@ class StoreContract:
         assert store.get("none") is None
         assert store.get("folder") is None
         assert store.size("folder") is None
+        assert store.stat("none") is None
+        assert store.stat("folder") is None
 
     def test_stat_says_what_a_listing_says(self, store: Store) -> None:
         """Key, size, time and ETag of one file; None for what is none."""

@@ -34,7 +34,7 @@ def test_commands_of_make_in_the_readme_are_there():
     shown = [line.split()[:2] for b in blocks(ROOT / "README.md") if b.language == "sh" for line in b.body.splitlines()]
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert [command for command, _ in shown] == ["make", "make", "make"]
-    assert {target for _, target in shown} == {"demo", "demo-local", "test"} <= set(targets)
+    assert {target for _, target in shown} == {"demo", "demo-spark", "test"} <= set(targets)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -64,7 +64,6 @@ def test_a_store_at_a_file_says_so_and_leaves_it(tmp_path):
     store = open_store(str(file))
     for act in (
         lambda: store.get("key"),
-        lambda: store.size("key"),
         lambda: store.get_range("key", 0, 1),
         lambda: list(store.list("key")),
         lambda: store.put("key", b"1"),

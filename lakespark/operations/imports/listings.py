@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from lakespark.entries import DATA_COLUMNS
 from lakespark.errors import BadRequestException, InvalidEntriesError, ObjectNotFoundException
-from lakespark.operations.data_files import folder_prefix
+from lakespark.operations.data_files import folder_prefix, is_data_file
 from lakespark.operations.imports.addresses import canonical, check_foreign, keys_of
 from lakespark.operations.imports.found import Found, OnFound, sorted_out
 from lakespark.operations.opened import OpenRepository
@@ -90,12 +90,16 @@ class Listing:
         store, key = repository.contents(location.url)
         names = [key]
         if store.stat(key) is None:
-            names = sorted(file.key for file in store.list(key) if _FILE.fullmatch(file.key))
+            names = sorted(file.key for file in store.list(key) if _is_listing(file.key[len(key) :]))
             if not names:
                 raise ObjectNotFoundException(
                     f"no listing at {location}: neither a file nor a folder of .parquet or .csv"
                 )
         return pa.concat_tables([_parse(store.get(name) or b"", name) for name in names], promote_options="permissive")
+
+
+def _is_listing(relative_key: str) -> bool:
+    return bool(_FILE.fullmatch(relative_key)) and is_data_file(relative_key.lstrip("/"))
 
 
 def _parse(body: bytes, name: str) -> pa.Table:
