@@ -196,7 +196,9 @@ class DeltaLog:
 
         Raises StorageError.
         """
-        if self.version - self._checkpoint_version < CHECKPOINT_ENTRIES or self._store.location.scheme != "file":
+        # a checkpoint lists the files of the last week too, so long logs have them less often
+        due = max(CHECKPOINT_ENTRIES, self.version // 32)
+        if self.version - self._checkpoint_version < due or self._store.location.scheme != "file":
             return
         from deltalake import DeltaTable  # noqa: PLC0415 - slow to import, seldom needed
         from deltalake.exceptions import DeltaError  # noqa: PLC0415

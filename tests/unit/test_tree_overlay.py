@@ -46,14 +46,16 @@ def modelled(tree, entries):
 
 def changes_of(paths):
     """Puts and deletes of some paths."""
-    return st.dictionaries(st.sampled_from(paths), st.none() | strategies.entries(), max_size=8)
+    return st.dictionaries(st.sampled_from(paths), st.none() | strategies.entries(), min_size=1, max_size=8)
 
 
 @st.composite
 def trees_and_changes(draw):
     """A mean range size, entries to begin with, and changes to lay over them one after the other."""
     paths = draw(st.just(PATHS) | st.lists(strategies.paths(), min_size=5, max_size=20, unique=True))
-    entries = draw(st.dictionaries(st.sampled_from(paths), strategies.entries(), max_size=len(paths)))
+    absent = draw(st.sets(st.sampled_from(paths)))
+    entry = draw(strategies.entries())
+    entries = {path: entry for path in sorted(paths) if path not in absent}
     mean = draw(st.sampled_from([1, 2, 3, 5, 8000]))
     return mean, entries, draw(st.lists(changes_of(paths), min_size=1, max_size=4))
 
