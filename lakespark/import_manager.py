@@ -48,7 +48,7 @@ class ImportStatus(NamedTuple):
     metarange_id: str | None = None
     commit: Commit | None = None
     error: ImportFailure | None = None
-    skipped: pa.Table = SKIPPED_SCHEMA.empty_table()
+    skipped: pa.Table = pa.Table.from_batches([], schema=SKIPPED_SCHEMA)  # not empty_table(), which imports pandas
     is_up_to_date: bool = False
 
 

@@ -128,7 +128,8 @@ class OpenRepository:
         if location.scheme == "file":
             folder, _, name = location.path.rpartition("/")
             return open_store(Location("file", "", folder or "/")), name
-        return self.foreign_store(Location(location.scheme, location.bucket, "")), location.path
+        key = physical_address.split("://", 1)[1].partition("/")[2]  # as it is: a key may end with a slash
+        return self.foreign_store(Location(location.scheme, location.bucket, "")), key
 
     def foreign_store(self, location: Location) -> Store:
         """The store at a location outside the namespace, with the lake's options; one client for each of them."""

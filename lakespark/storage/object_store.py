@@ -11,6 +11,7 @@ from obstore.store import MemoryStore, from_url
 
 from lakespark.errors import StorageError
 from lakespark.storage.location import Location
+from lakespark.storage.s3_keys import S3Keys, has_boto3, is_odd
 from lakespark.storage.store import StoredFile, Writer
 
 WRITER_BUFFER_BYTES = 8 << 20
@@ -24,8 +25,11 @@ class ObjectStore:
         self._options = options
         self._prefix = f"{location.path}/" if location.scheme == "memory" and location.path else ""
         self._opened: Any = None
+        self._odd_keys = S3Keys(location, options)
 
     def get(self, key: str) -> bytes | None:
+        if self._is_odd(key):
+            return self._odd_keys.get(key)
         try:
             return bytes(obstore.get(self._backend(), self._prefix + key).bytes())
         except FileNotFoundError:
@@ -36,6 +40,8 @@ class ObjectStore:
     def get_range(self, key: str, start: int, end: int) -> bytes:
         if end <= start:
             return b""
+        if self._is_odd(key):
+            return self._odd_keys.get_range(key, start, end)
         try:
             return bytes(obstore.get_range(self._backend(), self._prefix + key, start=start, end=end))
         except exceptions.BaseError as error:
@@ -76,6 +82,8 @@ class ObjectStore:
         return None if found is None else found.size_bytes
 
     def stat(self, key: str) -> StoredFile | None:
+        if self._is_odd(key):
+            return self._odd_keys.stat(key)
         try:
             return _stored_file(key, obstore.head(self._backend(), self._prefix + key))
         except FileNotFoundError:
@@ -95,6 +103,15 @@ class ObjectStore:
         backend = self._backend()
         stream = obstore.open_writer(backend, self._prefix + key, buffer_size=WRITER_BUFFER_BYTES)
         return _StreamWriter(self, key, stream)
+
+    def list_exactly(self, prefix: str) -> Iterator[StoredFile]:
+        """As ``list``, by the very keys that anybody may have given to objects of S3, if boto3 is there."""
+        if self.location.scheme == "s3" and has_boto3():
+            return self._odd_keys.list(prefix)
+        return self.list(prefix)
+
+    def _is_odd(self, key: str) -> bool:
+        return self.location.scheme == "s3" and is_odd(key)
 
     def _backend(self) -> Any:
         """Obstore's store, opened at first use."""

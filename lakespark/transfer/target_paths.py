@@ -79,4 +79,5 @@ def _takes_files(parent: Path, root: Path, gone: Collection[Path]) -> bool:
 
 
 def _is_emptied(folder: Path, gone: Collection[Path]) -> bool:
-    return all(file in gone for file in folder.resolve().rglob("*") if not file.is_dir())
+    files = [file for file in folder.resolve().rglob("*") if not file.is_dir()]
+    return bool(files) and all(file in gone for file in files)

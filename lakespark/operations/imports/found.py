@@ -12,12 +12,12 @@ from lakespark.errors import BadRequestException
 from lakespark.names import MAX_PATH_BYTES
 from lakespark.operations.opened import OpenRepository
 from lakespark.storage import Location
+from lakespark.storage.s3_keys import has_boto3
 
 SKIPPED_SCHEMA = pa.schema([("address", pa.string()), ("reason", pa.string())])
 OnFound = Callable[[int], None]
 """Called with the number of objects that were found since the last call; raises to stop the import."""
 
-_UNREACHABLE = r"(?s)^[a-eg-z][a-z0-9]*://[^/]*/(.*[\x00-\x1f\x7f]|(.*/)?(/|\.\.?/|\.\.?$))"
 _REASONS: tuple[tuple[Callable[[pa.Table], Any], str], ...] = (
     (lambda rows: pc.equal(pc.binary_length(rows["path"]), 0), "its path would be empty"),
     (
@@ -25,13 +25,22 @@ _REASONS: tuple[tuple[Callable[[pa.Table], Any], str], ...] = (
         f"its path is longer than {MAX_PATH_BYTES:,} bytes",
     ),
     (lambda rows: pc.match_substring(rows["path"], "\0"), "its path holds a NUL character"),
-    (lambda rows: pc.ends_with(rows["physical_address"], "/"), "its key ends with /: a folder's marker, not an object"),
     (
-        lambda rows: pc.match_substring_regex(rows["physical_address"], _UNREACHABLE),
-        "its key has an empty part, '.', '..' or a control character, which the store's client cannot address",
+        lambda rows: pc.and_(pc.ends_with(rows["physical_address"], "/"), pc.equal(rows["size_bytes"], 0)),
+        "it is empty and its key ends with /: the marker of a folder",
+    ),
+    (
+        lambda rows: pc.match_substring_regex(rows["physical_address"], _unreachable()),
+        "its key has an empty part, '.', '..' or a control character: only boto3 can address it, and only in S3",
     ),
 )
-"""What takes a row out, first come first. The last is for object stores: a local file may be called so."""
+"""What takes a row out, first come first."""
+
+
+def _unreachable() -> str:
+    """A pattern of addresses that nothing here can read. A local file may be called anything."""
+    schemes = "memory|gs|abfss|az" if has_boto3() else "memory|gs|abfss|az|s3"
+    return rf"(?s)^({schemes})://[^/]*/(|.*/)(/|\.\.?(/|$)|$|.*[\x00-\x1f\x7f])"
 
 
 class Found(NamedTuple):

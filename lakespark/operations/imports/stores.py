@@ -66,7 +66,8 @@ class Prefix:
             return
         store = repository.foreign_store(Location(location.scheme, location.bucket, ""))
         start = len(location.path) + 1 if location.path else 0
-        for file in store.list(location.path):
+        list_files = getattr(store, "list_exactly", store.list)
+        for file in list_files(location.path):
             files.add_stored(file.key[start:], file, location.scheme)
         files.take_out_markers(location)
 
