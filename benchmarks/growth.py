@@ -82,10 +82,10 @@ def _open_and_stat(namespace: Path) -> dict[str, float]:
 def main(argv: list[str]) -> int:
     """Run one of the two, or both."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", choices=["commits", "opening"], default=["commits", "opening"])
+    parser.add_argument("names", nargs="*", choices=["commits", "opening", []], metavar="NAME")
     parser.add_argument("--most", type=int)
     args = parser.parse_args(argv)
-    for name in args.names:
+    for name in args.names or ["commits", "opening"]:
         work, most = {"commits": (commits, 5_000), "opening": (opening, 10_000)}[name]
         with fresh_folder() as folder:
             report(name, work(folder, args.most or most))

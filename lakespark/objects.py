@@ -6,8 +6,12 @@ import hashlib
 import io
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import repeat
 from typing import IO, TYPE_CHECKING, Any, Literal, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakespark import digest
 from lakespark.errors import (
@@ -44,6 +48,16 @@ def object_info(repository: Repository, entry: Mapping[str, Any]) -> ObjectInfo:
         metadata=dict(entry["metadata"]),
         content_type=entry["content_type"],
     )
+
+
+def object_infos(repository: Repository, rows: pa.Table) -> Iterator[ObjectInfo]:
+    """The same for a page of entries, column by column: a listing may be long."""
+    stored = rows["physical_address"]
+    inside = pc.binary_join_element_wise(f"{repository.opened.store.location.url}/", stored, "")
+    columns = {name: listing.values(rows[name]) for name in ObjectInfo._fields if name in rows.column_names}
+    columns["physical_address"] = listing.values(pc.if_else(pc.match_substring(stored, "://"), stored, inside))
+    columns["physical_address_expiry"] = repeat(None, rows.num_rows)
+    return map(ObjectInfo._make, zip(*(columns[name] for name in ObjectInfo._fields), strict=True))
 
 
 class StoredObject:

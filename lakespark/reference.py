@@ -10,7 +10,7 @@ import pyarrow as pa
 from lakespark import html
 from lakespark.entries import ENTRY_SCHEMA
 from lakespark.model import Change, Commit, CommonPrefix, ObjectInfo, PathType
-from lakespark.objects import StoredObject, object_info
+from lakespark.objects import StoredObject, object_infos
 from lakespark.operations import diff as diffs
 from lakespark.operations import history, listing
 from lakespark.operations import merge as merges
@@ -257,10 +257,8 @@ def as_changes(
 
 
 def _infos(repository: Repository, rows: pa.Table) -> Iterator[ObjectInfo | CommonPrefix]:
-    entries = listing.plain_entries(rows)
+    infos = object_infos(repository, rows)
     if "folder" not in rows.column_names:
-        for entry in entries:
-            yield object_info(repository, entry)
-        return
-    for entry, folder in zip(entries, rows["folder"].to_pylist(), strict=True):
-        yield object_info(repository, entry) if folder is None else CommonPrefix(folder)
+        return infos
+    folders = rows["folder"].to_pylist()
+    return (info if folder is None else CommonPrefix(folder) for info, folder in zip(infos, folders, strict=True))

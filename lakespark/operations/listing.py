@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Any
 
 import pyarrow as pa
@@ -73,10 +74,23 @@ def folders(
 
 
 def plain_entries(rows: pa.Table) -> Iterator[dict[str, Any]]:
-    """Entries of a page as dicts. Column by column through NumPy, which makes Python values fastest."""
+    """Entries of a page as dicts."""
     names = [name for name in ENTRY_COLUMNS if name in rows.column_names]
-    columns = [_values(rows[name]) for name in names]
-    return (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
+    columns = [values(rows[name]) for name in names]
+    return (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
+
+
+def values(column: pa.ChunkedArray) -> Iterable[Any]:
+    """A column as Python values: through NumPy, which makes them fastest. Maps become dicts."""
+    if column.null_count == len(column):
+        return repeat(None, len(column))
+    if not pa.types.is_map(column.type):
+        plain: list[Any] = column.to_numpy().tolist()
+        return plain
+    if not any(len(chunk.items) for chunk in column.chunks):
+        return ({} for _ in range(len(column)))
+    maps: list[Any] = column.to_pylist(maps_as_pydicts="strict")
+    return maps
 
 
 def find(repository: OpenRepository, at: Resolved, path: str) -> dict[str, Any] | None:
@@ -99,16 +113,6 @@ def find_staged(repository: OpenRepository, view: staged.StagedView, path: str) 
 def _find_committed(repository: OpenRepository, record: CommitRecord, path: str) -> dict[str, Any] | None:
     ref = repository.tree(record).find(path)
     return None if ref is None else repository.local_engine.reader.entry(ref, path)
-
-
-def _values(column: pa.ChunkedArray) -> list[Any]:
-    if pa.types.is_map(column.type):
-        if not len(column.combine_chunks().items):
-            return [{}] * len(column)
-        maps: list[Any] = column.to_pylist(maps_as_pydicts="strict")
-        return maps
-    values: list[Any] = column.to_numpy().tolist()
-    return values
 
 
 def _pages(

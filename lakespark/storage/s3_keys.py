@@ -1,7 +1,7 @@
 """Objects of S3 whose keys obstore cannot hold, through boto3: foreign ones, to list and to read.
 
-Such keys have an empty part (``a//b``, ``/a``, ``a/``), a part ``.`` or ``..``, or a control character. obstore fails on
-some of them, and takes others for another key.
+Such keys have an empty part (``a//b``, ``/a``, ``a/``), a part ``.`` or ``..``, or a control character. obstore fails
+on some of them, and takes others for another key.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class S3Keys:
 
 
 def _flat(options: Mapping[str, Any]) -> dict[str, Any]:
-    """obstore's options without levels and prefixes; a callable is asked for its credentials."""
+    """The options without levels and prefixes; a callable is asked for its credentials."""
     found: dict[str, Any] = {}
     for name, value in options.items():
         if isinstance(value, Mapping):

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from lakespark.entries import ENTRY_SCHEMA
 from lakespark.errors import BadRequestException, CorruptFileError, ObjectNotFoundException
 from lakespark.model import ObjectInfo
-from lakespark.objects import object_info
+from lakespark.objects import object_infos
 from lakespark.operations import diff, listing, trees
 from lakespark.operations.data_files import folder_prefix
 from lakespark.operations.imports.stores import etag_checksum
@@ -110,7 +110,7 @@ class _Plan:
 
     def infos(self, reference: Reference) -> Iterator[ObjectInfo]:
         """What to write, one by one."""
-        return (object_info(reference.repository, entry) for entry in listing.plain_entries(self.entries))
+        return object_infos(reference.repository, self.entries)
 
 
 def _plan(opened: OpenRepository, reference: Reference, prefix: str, since: str | None) -> _Plan:

@@ -5,14 +5,16 @@ What depends on an engine runs on both. Contents are letters.
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
-from letters import ABSENT, RANGE_ENTRIES, address, commit_letters, identity, is_pure, letters_at, make, sides
+from letters import ABSENT, RANGE_ENTRIES, address, commit_letters, identity, is_pure, letters_at, linked, make, sides
 
 from lakespark.entries import ENTRY_COLUMNS
 from lakespark.errors import (
     BadRequestException,
     InvalidResolutionError,
     MergeConflictError,
+    NothingToCommitError,
     NothingToMergeError,
     RefNotFoundError,
 )
@@ -204,6 +206,22 @@ def test_equal_commits_staged_under_different_addresses_both_stay_readable(repos
         assert reference.object("a").stat().physical_address in addresses
     assert [*two.uncommitted()] == []
     assert len(list(two.log())) == 2
+
+
+def test_an_equal_put_is_no_change_and_yet_an_empty_commit_takes_its_address(repository):
+    """As when the old object is to be given up: nothing but ``allow_empty`` brings the new one in by itself."""
+    main = repository.branch("main")
+    commit_letters(main, dict.fromkeys(("a", "b", "c", "d"), "A"))
+    before = main.get_commit()
+    main.object("c").copy("main", "c")
+    main.stage(pa.Table.from_pylist([linked("b", "A") | {"physical_address": "data/elsewhere"}]))
+    with pytest.raises(NothingToCommitError):
+        main.commit("nothing")
+    commit = main.commit("new address", allow_empty=True).get_commit()
+    assert commit.meta_range_id == before.meta_range_id
+    addresses = {row["path"]: row["physical_address"] for row in repository.ref("main@").objects_table().to_pylist()}
+    assert addresses == {path: address(path, "A") for path in "acd"} | {"b": "data/elsewhere"}
+    assert [*repository.ref("main~1").diff("main", type="two_dot")] == []
 
 
 def test_a_path_that_looks_like_another_entry_is_a_path_of_its_own(lake):

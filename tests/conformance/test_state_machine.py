@@ -414,7 +414,7 @@ def model_error(name: str) -> type[LakesparkError]:
     return getattr(errors, name)
 
 
-_EXAMPLES, _STEPS = (400, 60) if settings.get_current_profile_name() == "long" else (15, 30)
+_EXAMPLES, _STEPS = (200, 60) if settings.get_current_profile_name() == "long" else (15, 30)
 
 TestLakes = Lakes.TestCase
 TestLakes.settings = settings(

@@ -3,6 +3,7 @@
 import datetime as dt
 import gzip
 import hashlib
+import sys
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -70,17 +71,21 @@ def test_a_listing_may_say_the_paths(main):
     ]
 
 
+ODD = ["s3://b/a//b", "s3://b//lead", "s3://b/a/../x", "s3://b/a\tb", "s3://b/dir/"]
+
+
+def test_keys_of_s3_that_only_boto3_can_address_are_imported_where_it_is_installed(main, monkeypatch):
+    rows = listing(*((address, 1, "etag:1") for address in ODD), path=["1", "2", "3", "4", "5"])
+    assert main.import_data().listing(rows).run().skipped.num_rows == 0
+    assert [info.physical_address for info in main.objects()] == ODD
+    monkeypatch.setitem(sys.modules, "boto3", None)  # as if it were not there
+    assert main.import_data().listing(rows).run().skipped["address"].to_pylist() == ODD
+
+
 def test_rows_of_a_listing_that_are_no_paths_are_skipped(main, tmp_path):
     good = ("s3://b/good", 1, "etag:1")
-    bad = [
-        "s3://b/" + "x" * 1100,
-        "s3://b/dir/",
-        "s3://b/a//b",
-        "s3://b//lead",
-        "s3://b/../x",
-        "s3://b/a\tb",
-        "s3://b/a\0b",
-    ]
+    odd = ["gs://b/dir/", "gs://b/a//b", "gs://b//lead", "gs://b/../x", "gs://b/a\tb", "az://b/a\0b"]
+    bad = ["s3://b/" + "x" * 1100, *odd]
     status = main.import_data().listing(listing(good, *((address, 1, "etag:1") for address in bad))).run()
     assert [info.path for info in main.objects()] == ["good"]
     assert status.skipped["address"].to_pylist() == bad

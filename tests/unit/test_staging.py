@@ -380,6 +380,24 @@ def test_an_exclusive_upload_decides_again_when_another_row_comes_first(namespac
             assert mine.reader("r").read() == "theirs"
 
 
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_a_conditional_append_is_checked_on_the_very_rows_before_it(namespace, is_shared):
+    """Also if the row that comes between was appended through the same handle."""
+    mine = Repository.open(namespace).opened
+    other = mine if is_shared else Repository.open(namespace).opened
+    watermarks = []
+
+    def check(view):
+        watermarks.append(view.watermark)
+        if len(watermarks) == 1:
+            writes.append(other, "main", staged_rows([row_of(put("between"))], user="bob"))
+
+    writes.append_if(mine, "main", staged_rows([row_of(put("x"))], user="ann"), check)
+    assert watermarks == [0, 1]
+    view = staged.newest_view(other, "main")
+    assert view.rows()["path"].to_pylist() == ["between", "x"]
+
+
 def test_an_exclusive_upload_over_a_commit_is_staged_once(namespace):
     """Its own row under the sealed token is not taken for somebody else's."""
     other = Repository.open(namespace)

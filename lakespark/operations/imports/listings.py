@@ -74,7 +74,7 @@ class Listing:
         rows: dict[str, Any] = {
             "path": pc.binary_join_element_wise(folder_prefix(self.destination), paths, ""),
             "physical_address": addresses,
-            "size_bytes": columns["size_bytes"],
+            "size_bytes": _sizes(columns["size_bytes"]),
             "checksum": _checksums(columns["checksum"]),
         }
         if "mtime" in columns:
@@ -169,6 +169,13 @@ def _text(column: pa.ChunkedArray, name: str) -> tuple[pa.ChunkedArray, list[int
         i for i, (v, text) in enumerate(zip(values, texts, strict=True)) if text is not None and text.encode() != v
     ]
     return pa.chunked_array([pa.array(texts, pa.string())]), wrong
+
+
+def _sizes(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowException as error:
+        raise InvalidEntriesError(f"the listing's size_bytes cannot be read as numbers: {error}") from None
 
 
 def _checksums(column: pa.ChunkedArray) -> pa.ChunkedArray:
