@@ -62,3 +62,38 @@ def test_spark_lists_a_prefix_as_the_store_does_but_for_hidden_names(spark, tmp_
     by_store = {info.path: (info.physical_address, info.size_bytes, info.mtime) for info in other.objects()}
     assert {path: by_store[path] for path in listed} == listed
     assert set(by_store) - set(listed) == {"in/_SUCCESS", "in/.hidden"}
+
+
+@pytest.mark.spark
+def test_an_imported_delta_table_reads_as_the_table_does(spark, tmp_path):
+    """With its partition values, and with files skipped by the statistics that were imported."""
+    import datetime as dt
+    from decimal import Decimal
+
+    from deltalake import DeltaTable, write_deltalake
+
+    import lakespark
+
+    rows = pa.table(
+        {
+            "id": list(range(40)),
+            "town": ["a/b", "c d", None, "100%"] * 10,
+            "day": [dt.date(2025, 1, 1 + n % 28) for n in range(40)],
+            "price": pa.array([Decimal(n) / 4 for n in range(40)], pa.decimal128(10, 2)),
+            "at": pa.array(
+                [dt.datetime(2025, 1, 1, 0, n, 3, 456789, dt.UTC) for n in range(40)], pa.timestamp("us", "UTC")
+            ),
+            "inner": [{"n": n} for n in range(40)],
+        }
+    )
+    for half in (rows.slice(0, 20), rows.slice(20)):
+        write_deltalake(str(tmp_path / "table"), half, partition_by=["town"], mode="append")
+    DeltaTable(tmp_path / "table").delete("id = 7")
+    main = lakespark.Lake(tmp_path / "lake", spark=spark).repository("demo").create().branch("main")
+    main.import_data().delta_table(tmp_path / "table", "sales").run()
+    df = main.read(spark, "sales/")
+    wanted = [row for row in rows.to_pylist() if row["id"] != 7]
+    found = df.select(*rows.column_names).orderBy("id").toArrow().to_pylist()
+    assert found == wanted
+    assert df.where("price >= 9.75 or at > timestamp'2025-01-01 00:39:00Z'").count() == 1
+    assert df.where("town = '100%' and inner.n < 8 and day < date'2025-01-06'").count() == 1
