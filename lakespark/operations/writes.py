@@ -7,6 +7,7 @@ appends it and reads the branch again for all of them.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,8 @@ from lakespark.operations.opened import OpenRepository
 from lakespark.operations.resolve import branch_state
 from lakespark.tables.staging import staged_rows
 
+GATHERING_S = 0.003
+"""An append that comes after a shared one waits so long for the rows of others: fewer and larger appends."""
 _TRIES = 20
 
 
@@ -97,6 +100,7 @@ class _Queue:
         self._lock = threading.Lock()
         self._appending = threading.Lock()
         self._waiting: list[_Waiting] = []
+        self._is_busy = False
 
     def append(self, row: dict[str, Any], append_rows: Callable[[list[dict[str, Any]]], None]) -> None:
         mine = _Waiting(row)
@@ -109,8 +113,11 @@ class _Queue:
             raise mine.failure
 
     def _append_all(self, append_rows: Callable[[list[dict[str, Any]]], None]) -> None:
+        if self._is_busy:
+            time.sleep(GATHERING_S)
         with self._lock:
             batch, self._waiting = self._waiting, []
+        self._is_busy = len(batch) > 1
         failure: BaseException | None = None
         try:
             append_rows([waiting.row for waiting in batch])

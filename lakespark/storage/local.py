@@ -49,8 +49,7 @@ class LocalStore:
         try:
             with _Unfinished(self.path(key)) as unfinished:
                 unfinished.append(body)
-                unfinished.close()
-                Path(unfinished.path).replace(self.path(key))
+                unfinished.become(self.path(key))
         except OSError as error:
             raise self.failed("write", key, error) from error
 
@@ -121,6 +120,7 @@ class _Unfinished:
 
     def __init__(self, target: str) -> None:
         folder = os.path.dirname(target)  # noqa: PTH120
+        self._is_there = True
         self.path = f"{folder}/{_UNFINISHED}{secrets.token_hex(8)}"
         try:
             self._file = self._open()
@@ -141,12 +141,19 @@ class _Unfinished:
         """Close without taking it away."""
         self._file.close()
 
+    def become(self, target: str) -> None:
+        """Close and take the target's name, over another file if there is one."""
+        self._file.close()
+        os.replace(self.path, target)  # noqa: PTH105 - a third of the time of Path.replace
+        self._is_there = False
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
-        Path(self.path).unlink(missing_ok=True)
+        if self._is_there:
+            os.unlink(self.path)  # noqa: PTH108
 
 
 class _LocalWriter:
@@ -171,7 +178,6 @@ class _LocalWriter:
 
     def close(self) -> None:
         try:
-            self._unfinished.close()
-            Path(self._unfinished.path).replace(self._store.path(self._key))
+            self._unfinished.become(self._store.path(self._key))
         except OSError as error:
             raise self._store.failed("write", self._key, error) from error

@@ -24,7 +24,7 @@ from lakespark.names import prefix_end
 from lakespark.storage import Store
 
 ROOT = "_lakespark/metaranges"
-DEFAULT_RANGE_ENTRIES = 8000
+DEFAULT_RANGE_ENTRIES = 5000
 
 METARANGE_SCHEMA = pa.schema(
     [
