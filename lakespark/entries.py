@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 ENTRY_SCHEMA = pa.schema(
     [
@@ -27,3 +28,8 @@ schema of its table with the partition columns, and the statistics of its column
 ENTRY_COLUMNS: tuple[str, ...] = tuple(ENTRY_SCHEMA.names)
 DATA_COLUMNS = ("data_schema", "data_stats")
 IDENTITY_COLUMNS = ("path", "identity")
+
+
+def is_ascending(paths: pa.ChunkedArray) -> bool:
+    """Whether each path is above the one before it: in order, and none of them twice."""
+    return len(paths) < 2 or bool(pc.all(pc.less(paths.slice(0, len(paths) - 1), paths.slice(1))).as_py())  # noqa: PLR2004

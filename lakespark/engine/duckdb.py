@@ -11,10 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakespark.engine.interface import Frame
-from lakespark.entries import ENTRY_COLUMNS
+from lakespark.entries import ENTRY_COLUMNS, is_ascending
 from lakespark.storage import Store
 from lakespark.tree.metarange import RangeRef
 from lakespark.tree.range_files import RangeReader, RangeWriter
@@ -132,11 +131,7 @@ class DuckDBEngine:
         )
 
     def write_ranges(self, rows: Frame, threshold: str, reuse: Mapping[str, RangeRef]) -> list[RangeRef]:
-        is_sorted = isinstance(rows, pa.Table) and _is_sorted(rows["path"])
+        is_sorted = isinstance(rows, pa.Table) and is_ascending(rows["path"])
         sql = f"select {', '.join(ENTRY_COLUMNS)}, md5(path) < '{threshold}' as is_cut from {{rows}}"
         cut = self.collect(self.query(sql if is_sorted else f"{sql} order by path", rows=rows))
         return self._writer.write(cut.select(ENTRY_COLUMNS), cut["is_cut"].to_numpy(), reuse)
-
-
-def _is_sorted(paths: pa.ChunkedArray) -> bool:
-    return len(paths) < 2 or pc.all(pc.less(paths.slice(0, len(paths) - 1), paths.slice(1))).as_py()  # noqa: PLR2004

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from lakespark.algebra import staged as staged_sql
 from lakespark.engine import Engine, Frame
-from lakespark.entries import IDENTITY_COLUMNS
+from lakespark.entries import IDENTITY_COLUMNS, is_ascending
 from lakespark.errors import MissingFileError
 from lakespark.model import RefState, Sealed
 from lakespark.names import prefix_end
@@ -100,8 +100,7 @@ def uncommitted(engine: Engine, staged: StagedView, base: Metarange, prefix: str
 
 def _is_plain(rows: pa.Table) -> bool:
     """Whether the rows are puts and deletes of ascending paths, and so changes as they stand."""
-    paths = rows["path"]
-    if rows.num_rows > 1 and not pc.all(pc.less(paths.slice(0, len(paths) - 1), paths.slice(1))).as_py():
+    if not is_ascending(rows["path"]):
         return False
     return bool(pc.all(pc.is_in(rows["op"], pa.array(["put", "delete"]))).as_py()) or not rows.num_rows
 
