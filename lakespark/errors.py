@@ -5,7 +5,8 @@
     │   ├── RepositoryNotFoundError
     │   ├── RefNotFoundError
     │   ├── AmbiguousRefError
-    │   └── ObjectNotFoundException       also a FileNotFoundError
+    │   ├── ObjectNotFoundException       also a FileNotFoundError
+    │   └── OperationNotFoundError
     ├── BadRequestException               mend the call; also a ValueError
     │   ├── InvalidNameError
     │   ├── InvalidPathError
@@ -26,13 +27,22 @@
     │   ├── TargetNotEmptyError
     │   └── TransactionException
     ├── ForbiddenException                not allowed, whatever the state
+    │   └── BranchProtectedError
     ├── ImportManagerException            an import failed, or is not in the state that the call needs
     ├── ContentionError                   failed, nothing changed, safe to repeat
     ├── StateUnknownError                 may or may not have happened: look before repeating
     ├── UnsupportedFormatError            upgrade lakespark
     └── StorageError                      also an OSError: the store failed
         ├── MissingFileError              a file that the repository names is gone
-        └── CorruptFileError              a file that the repository names is not what was written
+        ├── CorruptFileError              a file that the repository names is not what was written
+        ├── StoreRefusedError             the store said no, nothing took effect: mend the access, then repeat
+        │   ├── CredentialsError
+        │   ├── AccessDeniedError         also a PermissionError
+        │   ├── BucketNotFoundError
+        │   ├── WrongEndpointError
+        │   └── ClockSkewError
+        ├── StoreUnavailableError         no answer in time, or too many requests: repeat later
+        └── UnsafeStoreError              the store lacks what a lake needs: take another
 
 The names ending in ``Exception`` are those of the ``lakefs`` SDK, so that a script's handlers keep working.
 Each class has a stable kebab-case ``kind`` for machines.
@@ -88,6 +98,12 @@ class ObjectNotFoundException(NotFoundException, FileNotFoundError):
     """No object has that path at that ref."""
 
     kind = "object-not-found"
+
+
+class OperationNotFoundError(NotFoundException):
+    """No operation, or more than one, answers to the id; the message says which."""
+
+    kind = "operation-not-found"
 
 
 class BadRequestException(LakesparkError, ValueError):
@@ -196,9 +212,16 @@ class MergeConflictError(ConflictException):
 
 
 class RefMovedError(ConflictException):
-    """A compare-and-swap found another value than the caller expected."""
+    """A compare-and-swap found another value than the caller expected.
+
+    ``operations``: where an undo was refused, the ids of the operations that came after, the newest first.
+    """
 
     kind = "ref-moved"
+
+    def __init__(self, message: str, operations: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.operations = tuple(operations)
 
 
 class TargetNotEmptyError(ConflictException):
@@ -217,6 +240,12 @@ class ForbiddenException(LakesparkError):
     """Not allowed, whatever the state: deleting the default branch, merging an unfinished transaction."""
 
     kind = "forbidden"
+
+
+class BranchProtectedError(ForbiddenException):
+    """A protection rule of the branch forbids it; the message says which, and what to do instead."""
+
+    kind = "branch-protected"
 
 
 class ImportManagerException(LakesparkError):
@@ -261,11 +290,61 @@ class CorruptFileError(StorageError):
     kind = "corrupt-file"
 
 
+class StoreRefusedError(StorageError):
+    """The store, or the way to it, said no: nothing of the request took effect. Never itself: see the classes below."""
+
+    kind = "store-refused"
+
+
+class CredentialsError(StoreRefusedError):
+    """There are no credentials, or the store does not accept them: unknown, wrong or expired."""
+
+    kind = "credentials"
+
+
+class AccessDeniedError(StoreRefusedError, PermissionError):
+    """The credentials are known, but do not allow this request."""
+
+    kind = "access-denied"
+
+
+class BucketNotFoundError(StoreRefusedError):
+    """There is no bucket or container of that name."""
+
+    kind = "bucket-not-found"
+
+
+class WrongEndpointError(StoreRefusedError):
+    """Nothing answers at the endpoint, what answers is no such store, or the bucket is in another region."""
+
+    kind = "wrong-endpoint"
+
+
+class ClockSkewError(StoreRefusedError):
+    """The clock of this machine is too far from the store's."""
+
+    kind = "clock-skew"
+
+
+class StoreUnavailableError(StorageError):
+    """The store is overloaded, failing or silent, after all retries. A write may have taken effect."""
+
+    kind = "store-unavailable"
+
+
+class UnsafeStoreError(StorageError):
+    """The store does not refuse to create what exists already, so that writers would lose each other's work."""
+
+    kind = "unsafe-store"
+
+
 def describe(error: BaseException) -> dict[str, Any]:
     """The error as plain values, for ``--json`` output: kind, message and what the class adds."""
     described: dict[str, Any] = {"kind": getattr(error, "kind", "error"), "message": str(error)}
     if isinstance(error, AmbiguousRefError):
         described["candidates"] = list(error.candidates)
+    if isinstance(error, RefMovedError) and error.operations:
+        described["operations"] = list(error.operations)
     if isinstance(error, MergeConflictError):
         described["conflicts"] = error.conflicts.to_pylist()
     return described

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lakespark.errors import BadRequestException
 from lakespark.operations.opened import EngineName, OpenRepository
 from lakespark.repository import Repository
-from lakespark.storage import open_store, parse_location
+from lakespark.storage import StorageOptions, open_store, parse_location
 from lakespark.tables.catalog import Catalog
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ class Lake:
     """A lake at a URL or local folder. Making one reads nothing.
 
     ``user``: who stands behind what is written. ``spark``: the session for large work. ``engine``: ``auto``,
-    ``duckdb`` or ``spark``. Further options (credentials, endpoint, ...) go to the object store.
+    ``duckdb`` or ``spark``. Further options (credentials, endpoint, ...) are the fields of
+    ``lakespark.storage.StorageOptions``. Raises BadRequestException for options that cannot be.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class Lake:
         self._user = user
         self._spark = spark
         self._engine: EngineName = engine
+        StorageOptions.of(options)
         self._options = options
 
     @property

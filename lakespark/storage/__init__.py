@@ -6,21 +6,23 @@ from typing import Any
 
 from lakespark.storage.local import LocalStore
 from lakespark.storage.location import Location, parse_location
-from lakespark.storage.store import Store, Writer
+from lakespark.storage.options import StorageOptions
+from lakespark.storage.store import PresignedUrl, Store, Writer
 
-__all__ = ["Location", "Store", "Writer", "open_store", "parse_location"]
+__all__ = ["Location", "PresignedUrl", "StorageOptions", "Store", "Writer", "open_store", "parse_location"]
 
 
 def open_store(location: Location | str, **options: Any) -> Store:
-    """Open the store at a location. ``options`` go to obstore's store class (credentials, endpoint, ...).
+    """Open the store at a location. ``options``: the fields of StorageOptions. Nothing is asked of the store yet.
 
     A local folder need not exist yet: writing makes it. ``memory://name`` lives as long as the process; the
-    same name is the same store.
+    same name is the same store. Raises BadRequestException for options that cannot be.
     """
+    known = StorageOptions.of(options)
     if isinstance(location, str):
         location = parse_location(location)
     if location.scheme == "file":
         return LocalStore(location)
     from lakespark.storage.object_store import ObjectStore  # noqa: PLC0415 - a local lake does without
 
-    return ObjectStore(location, **options)
+    return ObjectStore(location, known)

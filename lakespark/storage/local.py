@@ -6,6 +6,7 @@ is what uploads and small commits consist of. Nothing is synced to disk.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -13,11 +14,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Self
 
-from lakespark.errors import StorageError
+from lakespark.errors import AccessDeniedError, BadRequestException, StorageError, UnsafeStoreError
 from lakespark.storage.location import Location
-from lakespark.storage.store import StoredFile, Writer
+from lakespark.storage.store import PresignedUrl, StoredFile, Writer
 
 _UNFINISHED = ".unfinished-"
+_DENIED = {errno.EACCES, errno.EROFS}
+_NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
 class LocalStore:
@@ -26,6 +29,9 @@ class LocalStore:
     def __init__(self, location: Location) -> None:
         self.location = location
         self._root = location.path
+
+    def __repr__(self) -> str:
+        return f"LocalStore({self._root!r})"
 
     def get(self, key: str) -> bytes | None:
         try:
@@ -58,12 +64,25 @@ class LocalStore:
             with _Unfinished(self.path(key)) as unfinished:
                 unfinished.append(body)
                 unfinished.close()
-                os.link(unfinished.path, self.path(key))
+                self._link(unfinished.path, key)
         except FileExistsError:
             return False
+        except StorageError:
+            raise
         except OSError as error:
             raise self.failed("write", key, error) from error
         return True
+
+    def _link(self, path: str, key: str) -> None:
+        try:
+            os.link(path, self.path(key))
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            raise UnsafeStoreError(
+                f"cannot write {self.path(key)}: this file system has no hard links ({error.strerror}), by which a "
+                "lake tells who was first. Mounts of object stores have none: use the store's URL"
+            ) from error
 
     def list(self, prefix: str, after: str | None = None) -> Iterator[StoredFile]:
         try:
@@ -90,6 +109,9 @@ class LocalStore:
         except OSError as error:
             raise self.failed("delete", key, error) from error
 
+    def presign(self, key: str, seconds: int) -> PresignedUrl:  # noqa: ARG002 - the protocol's
+        raise BadRequestException(f"no URL can be made for {self.path(key)}: a local folder has no server that signs")
+
     def open_writer(self, key: str) -> Writer:
         return _LocalWriter(self, key)
 
@@ -112,7 +134,8 @@ class LocalStore:
 
     def failed(self, action: str, key: str, error: OSError) -> StorageError:
         """The error of a failed request."""
-        return StorageError(f"cannot {action} {self.path(key)}: {error.strerror or error}")
+        kind = AccessDeniedError if error.errno in _DENIED else StorageError
+        return kind(f"cannot {action} {self.path(key)}: {error.strerror or error}")
 
 
 class _Unfinished:

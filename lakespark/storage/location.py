@@ -27,6 +27,11 @@ class Location:
             return "file://" + self.path.replace("%", "%25")
         return f"{self.scheme}://{self.bucket}" + (f"/{self.path}" if self.path else "")
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether a request takes so long that several at once are worth a thread each."""
+        return self.scheme not in ("file", "memory")
+
     def child(self, name: str) -> Location:
         """The location of ``name`` below this one."""
         return Location(self.scheme, self.bucket, f"{self.path}/{name}" if self.path else name)

@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
+from lakespark.errors import BadRequestException
 from lakespark.storage.location import Location
+
+LONGEST_PRESIGNED_SECONDS = 7 * 86400
+"""Seven days: what S3 and Google allow."""
 
 
 class StoredFile(NamedTuple):
@@ -19,6 +23,13 @@ class StoredFile(NamedTuple):
     size_bytes: int
     modified: float
     etag: str | None = None
+
+
+class PresignedUrl(NamedTuple):
+    """A URL that any HTTP client may read one file by, and until when (unix seconds)."""
+
+    url: str
+    expires: int
 
 
 class Writer(Protocol):
@@ -63,5 +74,14 @@ class Store(Protocol):
     def delete(self, key: str) -> None:
         """Delete a file; an absent one is no error."""
 
+    def presign(self, key: str, seconds: int) -> PresignedUrl:
+        """A URL to read a file by. Raises BadRequestException where there are none: in folders and in memory."""
+
     def open_writer(self, key: str) -> Writer:
         """Stream into a file that shows up when the writer is closed."""
+
+
+def check_presigned_seconds(seconds: int) -> None:
+    """Raises BadRequestException for a time that no store signs a URL for."""
+    if not 1 <= seconds <= LONGEST_PRESIGNED_SECONDS:
+        raise BadRequestException(f"a URL is good for 1 to {LONGEST_PRESIGNED_SECONDS} seconds, not {seconds}")
