@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from lakespark import names
 from lakespark.errors import (
@@ -20,6 +21,7 @@ from lakespark.errors import (
 from lakespark.model import Operation, RefChange, RefState
 from lakespark.operations.commit import new_record
 from lakespark.operations.opened import OpenRepository
+from lakespark.storage import probe
 from lakespark.tables.catalog import Catalog
 from lakespark.tree.metarange import DEFAULT_RANGE_ENTRIES, Metarange, threshold_for
 
@@ -58,6 +60,7 @@ def create(
         return _open_existing(open_namespace, known)
     opened = open_namespace(new.namespace)
     if not opened.ledger.exists():
+        probe.check_before_creating(opened.store)
         _write_ledger(opened, new)
     opened.ledger.refresh()
     _check_owner(opened, new)
@@ -73,15 +76,25 @@ def create(
 
 
 def check_format(opened: OpenRepository) -> None:
-    """Raises RepositoryNotFoundError if there is no repository, UnsupportedFormatError if it is of another format."""
+    """Raises RepositoryNotFoundError if there is no repository, UnsupportedFormatError if it is of another format.
+
+    Raises UnsafeStoreError if the store would write over what is there.
+    """
     body = opened.store.get(FORMAT_KEY)
     if body is None:
         raise RepositoryNotFoundError(
             f"no repository at {opened.store.location}: it has no {FORMAT_KEY}. If its creation was interrupted, "
             "create it again with the same name and lake"
         )
+    read_format(opened, body)
+    probe.check_existing(opened.store, FORMAT_KEY, body)
+
+
+def read_format(opened: OpenRepository, body: bytes) -> dict[str, Any]:
+    """What ``format.json`` says. Raises CorruptFileError, UnsupportedFormatError."""
     try:
-        version = json.loads(body)["version"]
+        said: dict[str, Any] = json.loads(body)
+        version = said["version"]
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptFileError(f"{opened.store.location.child(FORMAT_KEY)} cannot be read: {error!r}") from error
     if version != FORMAT_VERSION:
@@ -89,6 +102,7 @@ def check_format(opened: OpenRepository) -> None:
             f"the repository at {opened.store.location} has format version {version}; "
             f"this lakespark knows version {FORMAT_VERSION}: upgrade lakespark"
         )
+    return said
 
 
 def _open_existing(open_namespace: Callable[[str], OpenRepository], namespace: str) -> OpenRepository:

@@ -1,0 +1,131 @@
+"""Repositories for fsck to look at, and what damages or forges their files."""
+
+from __future__ import annotations
+
+import itertools
+
+import pyarrow as pa
+
+from lakespark import digest
+from lakespark.model import Operation, RefChange, RefState
+from lakespark.operations.fsck.check import fsck
+from lakespark.operations.opened import OpenRepository
+from lakespark.storage import open_store
+
+_names = itertools.count()
+
+
+def build(lake, place):
+    """Branches main, dev and old, the tag v1 on dev's first commit, and objects staged on main."""
+    repo = lake.repository("analytics").create(place)
+    main = repo.branch("main")
+    main.object("a").upload("one")
+    main.object("b").upload("two")
+    main.commit("first")
+    dev = repo.branch("dev").create("main")
+    dev.object("a").upload("other")
+    dev.commit("on dev")
+    repo.tag("v1").create("dev")
+    old = repo.branch("old").create("main~1")
+    old.object("z").upload("four")
+    old.commit("on old")
+    main.object("staged").upload("three")
+    return repo
+
+
+def checked(repo, **how):
+    """The report of a new handle, which has cached nothing."""
+    store = open_store(repo.opened.store.location)
+    return fsck(OpenRepository(store, user="ann", options={}), **how)
+
+
+def errors(repo, **how):
+    return checked(repo, **how).errors
+
+
+def head(repo, ref):
+    record = repo.opened.ledger.commit(repo.ref(ref).get_commit().id)
+    assert record is not None
+    return record
+
+
+def range_of(repo, ref):
+    (found,) = repo.opened.tree(head(repo, ref)).ranges
+    return found
+
+
+def body_of(repo, key):
+    return repo.opened.store.get(key)
+
+
+DAMAGES = {
+    "missing": lambda body: None,
+    "empty": lambda body: b"",
+    "cut short": lambda body: body[: len(body) // 2],
+    "longer": lambda body: body + b"\0",
+    "one bit": lambda body: body[: len(body) // 2] + bytes([body[len(body) // 2] ^ 1]) + body[len(body) // 2 + 1 :],
+}
+
+
+def damage(repo, key, how):
+    """Spoil a file; the SHA-256 of what is there now, or None."""
+    store = repo.opened.store
+    body = DAMAGES[how](store.get(key))
+    if body is None:
+        store.delete(key)
+        return None
+    store.put(key, body)
+    return digest.hash_bytes(body)
+
+
+class Forger:
+    """Writes trees that break a rule, with all digests of files right, and commits them."""
+
+    def __init__(self, repo):
+        self.repo = repo
+
+    def range(self, rows, **said):
+        """A range file with a reference that says the truth but for what is given."""
+        from lakespark.tree.range_files import hash_range, range_file
+
+        key = f"_lakespark/ranges/{next(_names):032x}/000000.parquet"
+        ref, body = range_file(key, rows, hash_range(rows))
+        self.repo.opened.store.put(key, body)
+        return type(ref)(**{name: said.get(name, getattr(ref, name)) for name in ref.__slots__})
+
+    def commit(self, ranges, threshold="0" * 32):
+        """Land a commit of these ranges on a new branch; its metarange's file."""
+        from lakespark.operations.commit import new_record
+        from lakespark.tree.metarange import Metarange
+
+        opened = self.repo.opened
+        parent = head(self.repo, "main")
+        tree = Metarange(threshold, tuple(ranges))
+        record = new_record(opened, tree, (parent,), message="forged", metadata=None, committer=None, date=None)
+
+        def decide():
+            state = RefState("branch", record.commit.id, opened.new_staging())
+            return Operation("forge", (RefChange("forged", None, state),), (record,))
+
+        opened.ledger.operate(decide)
+        return record.metarange.file
+
+
+def entries(*paths, **columns):
+    """Rows of entries whose identities are right, but for columns that are given."""
+    count = len(paths)
+    rows = {
+        "path": list(paths),
+        "identity": [digest.entry_identity(1, "c" * 32, "text/plain", {})] * count,
+        "physical_address": [f"data/x/{path}" for path in paths],
+        "size_bytes": [1] * count,
+        "checksum": ["c" * 32] * count,
+        "mtime": [0] * count,
+        "content_type": ["text/plain"] * count,
+        "metadata": [{}] * count,
+        "data_schema": [None] * count,
+        "data_stats": [None] * count,
+    }
+    from lakespark.entries import ENTRY_SCHEMA
+
+    return pa.Table.from_pydict({**rows, **columns}, schema=ENTRY_SCHEMA)
