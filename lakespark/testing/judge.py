@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from lakespark.model import CommitRecord
 from lakespark.repository import Repository
 from lakespark.testing.model import ModelRepository
-from lakespark.testing.model_state import ModelCommit
+from lakespark.testing.model_state import ModelCommit, StagedOp
 from lakespark.testing.trees import Entry, Range
 from lakespark.tree.metarange import RangeRef
 
@@ -29,12 +29,12 @@ class Judge:
         self._model = model
         self._read: dict[str, list[tuple[str, str, Entry]]] = {}
         self._contents: dict[str, str] = {}
-        self._branches: dict[str, tuple[str, int]] = {}
+        self._branches: dict[str, tuple[str, tuple[StagedOp, ...]]] = {}
 
     def check(self, repository: Repository) -> None:
         """Refs, staging areas, commits, trees, files and contents: by number and by what they hold."""
         self._check_refs(repository)
-        state = {name: (branch.head, len(branch.staged)) for name, branch in self._model.branches.items()}
+        state = {name: (branch.head, tuple(branch.staged)) for name, branch in self._model.branches.items()}
         for name, now in state.items():
             if now != self._branches.get(name):
                 self._check_branch(repository, name)

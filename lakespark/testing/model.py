@@ -111,7 +111,7 @@ class ModelRepository(ModelState):
         tree, is_change = self._merge_trees(bases, theirs, self.head(destination), strategy, resolutions)
         if not is_change and not allow_empty:
             raise NothingToMergeError(source)
-        return self._land(into, tree, (into.head,) if squash else (into.head, given), description)
+        return self.land(destination, tree, (into.head,) if squash else (into.head, given), description)
 
     def revert(self, branch: str, expression: str, description: Description, parent: int = 0, **how: Any) -> str:
         """Undo a commit: a merge of its parent with the commit itself as the base."""
@@ -144,17 +144,12 @@ class ModelRepository(ModelState):
         tree, _ = self._merge_trees([base.id], source.tree, ours, strategy, resolutions or {})
         if tree.id == ours.id and not allow_empty:
             raise NothingToMergeError(expression)
-        return self._land(into, tree, (into.head,), description)
+        return self.land(branch, tree, (into.head,), description)
 
     def _clean(self, name: str) -> ModelBranch:
         if self.uncommitted(name):
             raise DirtyBranchError(name)
         return self.branch(name)
-
-    def _land(self, branch: ModelBranch, tree: Tree, parents: tuple[str, ...], description: Description) -> str:
-        branch.head = self._record(tree, parents, description)
-        branch.staged = []
-        return branch.head
 
     def _involved(self, bases: Sequence[str]) -> set[str]:
         """The bases, and the bases that they are merged over."""

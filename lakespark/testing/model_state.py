@@ -16,6 +16,7 @@ from lakespark.errors import (
     RefMovedError,
     RefNotFoundError,
 )
+from lakespark.testing.model_operations import ModelOperations
 from lakespark.testing.trees import Changes, Entry, Range, Tree, after_changes, cut, hash_of, untouched
 
 Op = Literal["put", "delete", "delete-prefix", "reset", "reset-prefix"]
@@ -73,8 +74,11 @@ class ModelState:
         self.tags: dict[str, str] = {}
         self._files = count()
         self.ranges_written = 0
+        self.operations = ModelOperations(self)
+        self.branches: dict[str, ModelBranch] = {}
         tree = Tree(next(self._files), threshold, ())
-        self.branches = {default_branch: ModelBranch(self._record(tree, (), initial))}
+        with self.operations.one(default_branch):
+            self.put_branch(default_branch, self._record(tree, (), initial))
 
     # -- refs ----------------------------------------------------------------------------------------------
 
@@ -114,38 +118,49 @@ class ModelState:
             raise RefNotFoundError(name)
         return self.branches[name]
 
+    def put_branch(self, name: str, head: str, staged: Iterable[StagedOp] = ()) -> None:
+        """Have a branch be in just this state."""
+        branch = self.branches[name] = ModelBranch(head)
+        branch.staged.extend(staged)
+
     def create_branch(self, name: str, source: str) -> None:
         """A new branch at a ref expression."""
         head = self.resolve(source)
         self._check_free(name)
-        self.branches[name] = ModelBranch(head)
+        with self.operations.one(name):
+            self.put_branch(name, head)
 
     def create_tag(self, name: str, source: str) -> None:
         """A new tag at a ref expression."""
         target = self.resolve(source)
         self._check_free(name)
-        self.tags[name] = target
+        with self.operations.one(name):
+            self.tags[name] = target
 
     def delete_branch(self, name: str) -> None:
         """Delete a branch with what is staged on it."""
         self.branch(name)
         if name == self.default_branch:
             raise ForbiddenException(name)
-        del self.branches[name]
+        with self.operations.one(name):
+            del self.branches[name]
 
     def delete_tag(self, name: str) -> None:
         """Delete a tag."""
         if name not in self.tags:
             raise RefNotFoundError(name)
-        del self.tags[name]
+        with self.operations.one(name):
+            del self.tags[name]
 
     def move_branch(self, name: str, target: str, expected: str | None = None) -> str:
         """Point a branch at a ref expression; what is staged stays."""
         branch = self.branch(name)
         if expected is not None and branch.head != self.resolve(expected):
             raise RefMovedError(name)
-        branch.head = self.resolve(target)
-        return branch.head
+        head = self.resolve(target)
+        with self.operations.one(name):
+            branch.head = head
+        return head
 
     def _check_free(self, name: str) -> None:
         if name in self.branches or name in self.tags:
@@ -200,9 +215,13 @@ class ModelState:
         tree = self._tree_after(base, self.changes(branch), () if allow_empty else (base,), (base,))
         if tree.id == base.id and not allow_empty:
             raise NothingToCommitError(branch)
-        state.head = self._record(tree, (state.head,), description)
-        state.staged = []
-        return state.head
+        return self.land(branch, tree, (state.head,), description)
+
+    def land(self, branch: str, tree: Tree, parents: tuple[str, ...], description: Description) -> str:
+        """A commit of a tree, which the branch is at now with nothing staged; its id."""
+        with self.operations.one(branch):
+            self.put_branch(branch, self._record(tree, parents, description))
+        return self.branches[branch].head
 
     def _record(self, tree: Tree, parents: tuple[str, ...], description: Description) -> str:
         """Keep a commit; if there is one of that id already, that one stays."""
