@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TESTS ?= tests
+# Another Spark than the default, such as SPARK=4.0: its tests have an environment of their own.
+SPARK ?=
+SPARK_VENV := $(if $(SPARK),.venv-spark-$(SPARK),$(VENV))
 
 .PHONY: help demo demo-spark test test-unit test-spark lint format types check-python check-demo-tools check-test-tools clean
 
@@ -19,10 +22,10 @@ test: $(VENV)/dev.stamp check-test-tools ## set up and run all tests
 	@$(BIN)/python -m pytest $(TESTS)
 
 test-unit: $(VENV)/dev.stamp ## the tests that need no JVM and start no processes
-	@$(BIN)/python -m pytest -m "not spark and not processes" $(TESTS)
+	@$(BIN)/python -m pytest -m "not spark and not processes and not exhaustive" $(TESTS)
 
-test-spark: $(VENV)/dev.stamp check-test-tools ## the tests that need Spark
-	@$(BIN)/python -m pytest -m spark $(TESTS)
+test-spark: $(SPARK_VENV)/dev.stamp check-test-tools ## the tests that need Spark; SPARK=4.0 or 4.1 for another than 4.2
+	@$(SPARK_VENV)/bin/python -m pytest -m spark $(TESTS)
 
 lint: $(VENV)/dev.stamp ## style
 	@$(BIN)/ruff check .
@@ -53,6 +56,12 @@ $(VENV)/dev.stamp: pyproject.toml | check-python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
+.venv-spark-%/dev.stamp: pyproject.toml | check-python
+	@$(PYTHON) -m venv .venv-spark-$*
+	@echo "installing lakespark with its test tools and Spark $* into .venv-spark-$* ..."
+	@.venv-spark-$*/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test,spark]' 'pyspark[connect]==$*.*'
+	@touch $@
+
 check-python:
 	@$(PYTHON) scripts/check_tools.py python
 
@@ -63,4 +72,4 @@ check-test-tools:
 	@$(PYTHON) scripts/check_tools.py python java git
 
 clean: ## remove everything that the targets made
-	rm -rf $(VENV) demo-lake build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-spark-* demo-lake build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -12,6 +12,7 @@ from typing import IO
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from lakespark.errors import BadRequestException
 from lakespark.spark import configure
 
 _JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -21,8 +22,8 @@ _JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 class NoSparkError(Exception):
     """Spark did not start; ``log`` is the end of what it printed."""
 
-    def __init__(self, log: str) -> None:
-        super().__init__("Spark did not start")
+    def __init__(self, reason: str, log: str) -> None:
+        super().__init__(reason)
         self.log = log
 
 
@@ -33,9 +34,9 @@ def start(name: str, *, delta: bool) -> SparkSession:
         try:
             session = configure(_builder(name), delta=delta).getOrCreate()
             session.sparkContext.setLogLevel("ERROR")
-        except PySparkException as error:
+        except (BadRequestException, PySparkException) as error:
             log.seek(0)
-            raise NoSparkError(log.read()[-2_000:].decode(errors="replace") or str(error)) from error
+            raise NoSparkError(str(error), log.read()[-2_000:].decode(errors="replace")) from error
     return session
 
 

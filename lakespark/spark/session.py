@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pyspark
+from pyspark.sql import SparkSession
 
 from lakespark.errors import BadRequestException
+from lakespark.spark.starting import DELTA_EXTENSION, EXTENSIONS, explain_start, option
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
-_DELTA = {
-    "4.0": "io.delta:delta-spark_2.13:4.0.1",
-    "4.1": "io.delta:delta-spark_2.13:4.1.0",
-    "4.2": "io.delta:delta-spark_2.13:4.4.0",
+@dataclass(frozen=True)
+class _Release:
+    """Versions that go with a release of Spark: of Delta, of its Hadoop, and of the AWS SDK of that Hadoop."""
+
+    delta: str
+    hadoop: str
+    aws_sdk: str
+
+
+_RELEASES = {
+    "4.0": _Release(delta="4.4.0", hadoop="3.4.1", aws_sdk="2.24.8"),
+    "4.1": _Release(delta="4.4.0", hadoop="3.4.2", aws_sdk="2.29.52"),
+    "4.2": _Release(delta="4.4.0", hadoop="3.5.0", aws_sdk="2.35.4"),
 }
-"""The Delta release for each Spark release."""
-_HADOOP_AWS = ("org.apache.hadoop:hadoop-aws:3.5.0",)
-_AWS_SDK = tuple(f"software.amazon.awssdk:{name}:2.35.4" for name in ("s3", "s3-transfer-manager", "sts"))
-_DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+_AWS_MODULES = ("s3", "s3-transfer-manager", "sts")
 _DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+_LOCAL = "local"
 
 SHIPPED_WITH_SPARK = (
     "com.fasterxml.jackson.core:jackson-annotations",
@@ -63,33 +71,48 @@ def configure(
 ) -> SparkSession.Builder:
     """Add to a builder what Delta and S3 need; lists that it has are added to, nothing is started.
 
-    Fetched are only the JARs that Spark lacks: 5 for Delta (13 MB). Raises BadRequestException for a Spark that
-    no Delta release is known for.
+    Fetched are only the JARs that Spark lacks: 5 for Delta (13 MB). ``getOrCreate`` of the builder then says what to
+    set if Spark cannot start. A builder of another machine's Spark (``remote("sc://...")``, ``DatabricksSession``)
+    comes back as it is: the server has its own JARs. Raises BadRequestException for a Spark that no Delta release is
+    known for.
     """
-    packages: list[str] = []
-    if delta:
-        packages.append(_delta_package())
-        _append(builder, "spark.sql.extensions", [_DELTA_EXTENSION])
-        builder.config("spark.sql.catalog.spark_catalog", _DELTA_CATALOG)
-    if s3:
-        packages += [*_HADOOP_AWS, *_AWS_SDK]
-    if packages:
-        _append(builder, "spark.jars.packages", packages)
-        _append(builder, "spark.jars.excludes", SHIPPED_WITH_SPARK)
-    return builder
+    if not _starts_spark_here(builder):
+        return builder
+    if delta or s3:
+        for key, values in settings(pyspark.__version__, delta=delta, s3=s3).items():
+            _append(builder, key, values)
+    return explain_start(builder)
 
 
-def _delta_package() -> str:
-    release = ".".join(pyspark.__version__.split(".")[:2])
-    if release not in _DELTA:
+def settings(spark_version: str, *, delta: bool, s3: bool) -> Mapping[str, Sequence[str]]:
+    """The Spark properties that ``configure`` sets for a version of Spark, each a list. Raises BadRequestException."""
+    name = ".".join(spark_version.split(".")[:2])
+    release = _RELEASES.get(name)
+    if release is None:
         raise BadRequestException(
-            f"no Delta release is known for Spark {pyspark.__version__}: use Spark {', '.join(_DELTA)}, "
-            "or configure(builder, delta=False) on a session that has Delta already"
+            f"no Delta and S3 JARs are known for Spark {spark_version}: use Spark {', '.join(_RELEASES)}, "
+            "or configure(builder, delta=False) on a session that has them already"
         )
-    return _DELTA[release]
+    properties: dict[str, Sequence[str]] = {}
+    packages = []
+    if delta:
+        packages.append(f"io.delta:delta-spark_{name}_2.13:{release.delta}")
+        properties[EXTENSIONS] = [DELTA_EXTENSION]
+        properties["spark.sql.catalog.spark_catalog"] = [_DELTA_CATALOG]
+    if s3:
+        packages.append(f"org.apache.hadoop:hadoop-aws:{release.hadoop}")
+        packages += [f"software.amazon.awssdk:{module}:{release.aws_sdk}" for module in _AWS_MODULES]
+    return {**properties, "spark.jars.packages": packages, "spark.jars.excludes": SHIPPED_WITH_SPARK}
 
 
-def _append(builder: SparkSession.Builder, key: str, values: Any) -> None:
+def _starts_spark_here(builder: object) -> bool:
+    """Whether a builder starts Spark on this machine, with JARs of our choice."""
+    if not isinstance(builder, SparkSession.Builder):
+        return False
+    return option(builder, "spark.remote", _LOCAL).startswith(_LOCAL)
+
+
+def _append(builder: SparkSession.Builder, key: str, values: Sequence[str]) -> None:
     """Add values to a comma-separated setting, each once."""
-    known = getattr(builder, "_options", {}).get(key, "")
-    builder.config(key, ",".join(dict.fromkeys([*filter(None, known.split(",")), *values])))
+    known = [value.strip() for value in option(builder, key, "").split(",")]
+    builder.config(key, ",".join(dict.fromkeys([*filter(None, known), *values])))

@@ -37,16 +37,12 @@ def test_a_local_run_needs_no_jar():
 
 @pytest.mark.spark
 def test_jars_and_extensions_are_those_of_the_session_that_the_library_configures():
-    from pyspark.sql import SparkSession
-
-    from lakespark.spark import configure
+    from lakespark.spark.session import settings
 
     for name, s3 in (("s3.conf", True), ("local.conf", False)):
-        wanted = configure(SparkSession.Builder(), s3=s3)._options
+        wanted = settings("4.2.0", delta=True, s3=s3)
         found = properties(name, with_commented=True)
-        assert {key: set(found[key].split(",")) for key in wanted} == {
-            key: set(value.split(",")) for key, value in wanted.items()
-        }
+        assert {key: found[key].split(",") for key in wanted} == {key: list(values) for key, values in wanted.items()}
 
 
 def test_the_bundle_deploys_a_merge_and_an_import_with_entry_points_of_the_wheel():
