@@ -7,22 +7,23 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import pyarrow as pa
 
 from lakespark.errors import BadRequestException, ImportManagerException, describe
 from lakespark.model import Commit
 from lakespark.names import check_path, check_text
-from lakespark.operations import imports
-from lakespark.operations.imports.found import SKIPPED_SCHEMA, joined
+from lakespark.operations import imports, protection
+from lakespark.operations.imports.found import SKIPPED_SCHEMA
 from lakespark.operations.imports.listings import listing_of
-from lakespark.operations.incoming import entries_from
 from lakespark.operations.merge import check_clean
 from lakespark.operations.opened import EngineName
-from lakespark.storage import Location, parse_location
+from lakespark.operations.resolve import commit_record
+from lakespark.storage import parse_location
 
 if TYPE_CHECKING:
+    from lakespark.engine import Engine
     from lakespark.repository import Repository
 
 _POLL = timedelta(seconds=2)
@@ -35,11 +36,16 @@ class ImportFailure(NamedTuple):
     message: str
 
 
+ImportStep = Literal["finding", "writing", "done", "failed"]
+"""What an import is at: looking for objects and checking them, or writing the tree that has them."""
+
+
 class ImportStatus(NamedTuple):
     """How far an import is, with the SDK's fields first.
 
-    ``skipped``: an Arrow table (address, reason) of objects that no path can stand for. ``is_up_to_date``: the
-    branch had all of it already, so that there is no new commit; ``commit`` is then the branch's head.
+    ``ingested_objects`` counts what is found, and then what is imported. ``skipped``: an Arrow table (address, reason)
+    of the first 100,000 of ``skipped_objects`` that no path can stand for. ``is_up_to_date``: the branch had all of it
+    already, so that there is no new commit; ``commit`` is then the branch's head.
     """
 
     completed: bool
@@ -50,10 +56,13 @@ class ImportStatus(NamedTuple):
     error: ImportFailure | None = None
     skipped: pa.Table = pa.Table.from_batches([], schema=SKIPPED_SCHEMA)  # not empty_table(), which imports pandas
     is_up_to_date: bool = False
+    skipped_objects: int = 0
+    step: ImportStep = "finding"
 
 
 OnStatus = Callable[[ImportStatus], None]
-"""Called by the thread of the import after every 1,000 objects that it finds. Raising stops the import."""
+"""Called by the thread of the import after every 1,000 objects that the store lists, or when Spark has read and checked
+all of them, and with the begin of each step. Raising stops the import."""
 
 
 class ImportManager:
@@ -89,8 +98,7 @@ class ImportManager:
 
     def prefix(self, object_store_uri: str | os.PathLike[str], destination: str) -> ImportManager:
         """Add every object below a location; their keys below it become paths below ``destination``."""
-        lister = self._list_by_spark if self._repository.opened.is_spark(self._engine) else None
-        return self._add(imports.Prefix(parse_location(object_store_uri), _text(destination), lister))
+        return self._add(imports.Prefix(parse_location(object_store_uri), _text(destination)))
 
     def object(self, object_store_uri: str | os.PathLike[str], destination: str) -> ImportManager:
         """Add one object, which becomes the path ``destination``."""
@@ -152,11 +160,6 @@ class ImportManager:
         """How far the import is. Raises ImportManagerException if none was started."""
         return self._started("ask for the status of").status
 
-    def _list_by_spark(self, location: Location) -> pa.Table:
-        from lakespark.spark.listing import list_files  # noqa: PLC0415 - needs pyspark
-
-        return list_files(self._repository.opened.spark_session, location)
-
     def _add(self, source: imports.Source) -> ImportManager:
         self._check_idle("add to")
         self._sources.append(source)
@@ -173,21 +176,31 @@ class ImportManager:
 
     def _import(self, run: _Run) -> imports.Landed:
         opened = self._repository.opened
-        check_clean(opened, self._branch)  # now, rather than after a long listing
-        found = joined([source.find(opened, run.found) for source in self._sources])
-        count = found.entries.num_rows
-        run.sorted_out(count, found.skipped)
+        state = check_clean(opened, self._branch).state  # now, rather than after a long listing
+        protection.check(opened, self._branch, state, "commit")
+        base = opened.tree(commit_record(opened, state.commit_id))
+        engine = opened.engine(self._engine, base.ranges)
+        found = imports.find(self._sources, imports.Finding(opened, engine, self._reader(engine, run), run.found))
+        run.checked(found)
         return imports.land(
             opened,
             self._branch,
-            entries_from(opened, found.entries),
+            engine,
+            found.entries,
             [source.replaces for source in self._sources if source.replaces is not None],
-            message=self._message or f"Import {count:,} object{'s' * (count != 1)}",
+            message=self._message or f"Import {found.taken:,} object{'s' * (found.taken != 1)}",
             metadata=self._metadata,
-            engine=self._engine,
             sources=", ".join(map(str, self._sources)),
             proceed=run.check,
         )
+
+    def _reader(self, engine: Engine, run: _Run) -> imports.Reader:
+        opened = self._repository.opened
+        if engine is opened.local_engine:
+            return imports.StoreReader(opened, run.found)
+        from lakespark.spark.listing import SparkReader  # noqa: PLC0415 - needs pyspark
+
+        return SparkReader(opened.spark_session, engine, opened, run.found)
 
 
 class _Run:
@@ -207,9 +220,10 @@ class _Run:
         self.check()
         self._tell(ingested_objects=self.status.ingested_objects + count)
 
-    def sorted_out(self, count: int, skipped: pa.Table) -> None:
+    def checked(self, found: imports.Found) -> None:
         """Note how many objects there are to import, and what cannot be."""
-        self._tell(ingested_objects=count, skipped=skipped)
+        self.check()
+        self._tell(step="writing", ingested_objects=found.taken, skipped=found.skipped, skipped_objects=found.left_out)
 
     def check(self) -> None:
         """Raises ImportManagerException if the import was cancelled."""
@@ -222,11 +236,16 @@ class _Run:
         except BaseException as error:  # noqa: BLE001 - handed to whoever waits
             self.failure = error
             known = describe(error)
-            self.status = self._next(completed=True, error=ImportFailure(known["kind"], known["message"]))
+            failure = ImportFailure(known["kind"], known["message"])
+            self.status = self._next(completed=True, step="failed", error=failure)
             return
         commit = landed.record.commit
         self.status = self._next(
-            completed=True, metarange_id=commit.meta_range_id, commit=commit, is_up_to_date=not landed.is_new
+            completed=True,
+            step="done",
+            metarange_id=commit.meta_range_id,
+            commit=commit,
+            is_up_to_date=not landed.is_new,
         )
 
     def _next(self, **changed: object) -> ImportStatus:

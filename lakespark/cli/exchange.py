@@ -50,7 +50,7 @@ def import_data(
     """
     branch = session.branch(destination)
     with counter("importing", is_wanted=not no_progress) as on_count:
-        on_status = None if on_count is None else lambda now: on_count(now.ingested_objects)
+        on_status = None if on_count is None else lambda now: on_count(now.ingested_objects, now.step)
         manager = branch.import_data(message, metadata or None, on_status=on_status)
         _add(manager, source, destination.path or "", listing, is_delta=delta)
         status = _run(manager)
@@ -114,13 +114,14 @@ def _report(session: Session, destination: LakeUri, status: ImportStatus) -> Non
     skipped = status.skipped.to_pylist()
     if skipped:
         named = "; ".join(f"{text.printable(row['address'])}: {row['reason']}" for row in skipped[:_SHOWN])
-        session.output.message(f"left out {text.count(len(skipped), 'object')}: {named}")
+        session.output.message(f"left out {text.count(status.skipped_objects, 'object')}: {named}")
     objects = text.count(status.ingested_objects, "object")
     verb = "already up to date:" if status.is_up_to_date else "imported"
     session.output.message(f"{verb} {objects} {'in' if status.is_up_to_date else 'into'} {destination}")
     value = {
         **commit._asdict(),
         "ingested_objects": status.ingested_objects,
+        "skipped_objects": status.skipped_objects,
         "skipped": skipped,
         "up_to_date": status.is_up_to_date,
     }

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from lakespark.transfer import OnProgress, Progress
 
 
+class OnCount(Protocol):
+    """What a counter is called with."""
+
+    def __call__(self, count: int, step: str = "") -> None:
+        """Show a number, and what is being done with so many."""
+
+
 @contextmanager
-def counter(title: str, *, is_wanted: bool) -> Iterator[Callable[[int], None] | None]:
+def counter(title: str, *, is_wanted: bool) -> Iterator[OnCount | None]:
     """What is to be called with a number that grows to nobody knows what, or None if nobody would see it."""
     if not is_wanted or not sys.stderr.isatty():
         yield None
@@ -20,7 +27,7 @@ def counter(title: str, *, is_wanted: bool) -> Iterator[Callable[[int], None] | 
     from rich.console import Console
 
     with Console(stderr=True).status(title) as line:
-        yield lambda count: line.update(f"{title} {count:,}")
+        yield lambda count, step="": line.update(f"{title} {count:,}{step and f' ({step})'}")
 
 
 @contextmanager

@@ -3,12 +3,15 @@ r"""Link objects that are in a store already into a branch, without copying them
     spark-submit --py-files lakespark-0.1.0-py3-none-any.whl jobs/import_data.py \
         --lake s3://bucket/lake --from s3://bucket/raw/flights --to lakefs://analytics/main/flights
 
-With ``--engine spark`` Spark lists the objects and writes the tree. An import that changes nothing is up to date.
+With ``--engine spark`` Spark reads the listing, checks the objects and writes the tree. How far the import is goes to
+stderr. An import that changes nothing is up to date.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
+import time
 from typing import TYPE_CHECKING
 
 from lakespark import uri
@@ -18,7 +21,9 @@ from lakespark.jobs.running import Arguments, Summary, add_metadata, lake_of, le
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lakespark.import_manager import ImportManager, ImportStatus
+    from lakespark.import_manager import ImportManager, ImportStatus, OnStatus
+
+_TELL_AFTER_S = 10.0
 
 
 def parser() -> argparse.ArgumentParser:
@@ -41,7 +46,7 @@ def run(spark: SparkSession | None, args: argparse.Namespace) -> Summary:
     """Import; the summary of it."""
     target = uri.parse_path(args.to)
     branch = lake_of(args, spark).repository(target.repository).branch(target.ref or "")
-    manager = branch.import_data(args.message, metadata_of(args))
+    manager = branch.import_data(args.message, metadata_of(args), on_status=_progress())
     _add(manager, args, target.path or "")
     try:
         status = manager.run()
@@ -71,10 +76,25 @@ def _add(manager: ImportManager, args: argparse.Namespace, destination: str) -> 
         manager.prefix(args.source, destination)
 
 
+def _progress() -> OnStatus:
+    """Tells stderr of each step, and of the count every ten seconds."""
+    told = ("", -_TELL_AFTER_S)
+
+    def tell(status: ImportStatus) -> None:
+        nonlocal told
+        now = time.monotonic()
+        if status.step != told[0] or now - told[1] >= _TELL_AFTER_S:
+            told = (status.step, now)
+            sys.stderr.write(f"{status.step}: {status.ingested_objects:,} objects\n")
+
+    return tell
+
+
 def _summary(status: ImportStatus) -> Summary:
     return {
         "result": "up-to-date" if status.is_up_to_date else "done",
         "commit": status.commit.id if status.commit else None,
         "objects": status.ingested_objects,
+        "skipped_objects": status.skipped_objects,
         "skipped": status.skipped.to_pylist(),
     }

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lakespark.cli.exit_codes import DONE, FAILED, exit_code
-from lakespark.cli.settings import LAKE_VARIABLE, USER_VARIABLE, find_settings
+from lakespark.cli.settings import LAKE_VARIABLE, USER_VARIABLE, Settings, find_settings
 from lakespark.errors import BadRequestException, LakesparkError, NothingToMergeError, describe
 from lakespark.lake import Lake
 from lakespark.uri import LakeUri
@@ -37,8 +37,8 @@ def parser_of(program: str, description: str | None) -> argparse.ArgumentParser:
 
 def lake_of(args: argparse.Namespace, spark: SparkSession | None) -> Lake:
     """The lake that the options or the environment name. Raises BadRequestException if none does."""
-    settings = find_settings(args.lake, args.user, None, os.environ)
-    return Lake(settings.lake, user=settings.user, spark=spark, engine=args.engine)
+    settings = _settings(args)
+    return Lake(settings.lake, user=settings.user, spark=spark, engine=args.engine, **settings.storage)
 
 
 def add_metadata(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +67,7 @@ def perform(job: str, run: Run, args: argparse.Namespace) -> int:
     What was done before is ``up-to-date`` and no failure, so that a scheduler may repeat a job.
     """
     try:
-        summary, code = run(None if args.engine == "duckdb" else _session(job), args), DONE
+        summary, code = run(None if args.engine == "duckdb" else _session(job, args), args), DONE
     except NothingToMergeError as nothing:
         summary, code = {"result": "up-to-date", "message": str(nothing)}, DONE
     except LakesparkError as error:
@@ -89,12 +89,19 @@ def leave(main: Callable[[], int]) -> None:
         sys.exit(code)
 
 
-def _session(job: str) -> SparkSession:
+def _settings(args: argparse.Namespace) -> Settings:
+    return find_settings(args.lake, args.user, None, os.environ)
+
+
+def _session(job: str, args: argparse.Namespace) -> SparkSession:
+    """The session, which reaches the lake's stores with the options that the configuration file has for them."""
+    settings = _settings(args)
     try:
         from lakespark.spark.job_session import session_of_job  # noqa: PLC0415 - needs pyspark
+        from lakespark.spark.storage_conf import storage_conf  # noqa: PLC0415 - its folder needs pyspark
     except ModuleNotFoundError as error:
         raise BadRequestException(f"{error}: install pyspark, or run without Spark by --engine duckdb") from error
-    return session_of_job(f"lakespark-{job}")
+    return session_of_job(f"lakespark-{job}", storage_conf(settings.lake, settings.storage))
 
 
 def _failed(error: BaseException) -> Summary:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import time
+from typing import Any, NamedTuple, NoReturn
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakespark.algebra.identity import WITH_IDENTITY
+from lakespark.algebra import incoming as incoming_sql
+from lakespark.engine import Engine, Frame
 from lakespark.entries import DATA_COLUMNS, ENTRY_COLUMNS, ENTRY_SCHEMA
 from lakespark.errors import InvalidEntriesError
 from lakespark.model import DEFAULT_CONTENT_TYPE
-from lakespark.names import MAX_PATH_BYTES
 from lakespark.operations.opened import OpenRepository
 
 REQUIRED = ("path", "physical_address", "size_bytes", "checksum")
 _OPTIONAL = ("mtime", "content_type", "metadata", *DATA_COLUMNS)
-_SHOWN = 5
+_SHOWN = 80
 
 
 def entries_from(repository: OpenRepository, table: pa.Table) -> pa.Table:
@@ -36,9 +38,11 @@ def entries_from(repository: OpenRepository, table: pa.Table) -> pa.Table:
     columns["physical_address"] = _relative(repository, columns["physical_address"])
     columns |= {name: pa.nulls(count, pa.string()) for name in ("identity", *DATA_COLUMNS) if name not in columns}
     entries = pa.table({name: columns[name] for name in ENTRY_COLUMNS}, schema=ENTRY_SCHEMA)
-    _check_values(entries)
+    _check_texts(entries)
     run = repository.local_engine
-    return run.collect(run.query(WITH_IDENTITY, entries=entries)).cast(ENTRY_SCHEMA)
+    checked = run.collect(run.query(incoming_sql.CHECKED, entries=entries))
+    check(run, checked, what="the table of entries", outcome="nothing was staged")
+    return checked.select(ENTRY_COLUMNS).cast(ENTRY_SCHEMA)
 
 
 def _check_columns(table: pa.Table) -> None:
@@ -86,31 +90,40 @@ def _relative(repository: OpenRepository, addresses: pa.ChunkedArray) -> pa.Chun
     return pc.if_else(inside, keys, addresses)
 
 
-def _check_values(entries: pa.Table) -> None:
+def _check_texts(entries: pa.Table) -> None:
     try:
         entries.validate(full=True)
     except pa.ArrowException as error:
         raise InvalidEntriesError(f"the table of entries is not valid (are all texts UTF-8?): {error}") from None
-    paths, lengths = entries["path"], pc.binary_length(entries["path"])
-    _refuse(paths, pc.is_null(paths), "have no path")
-    _refuse(paths, pc.equal(lengths, 0), "are empty")
-    _refuse(paths, pc.greater(lengths, MAX_PATH_BYTES), f"are longer than {MAX_PATH_BYTES} bytes")
-    _refuse(paths, pc.match_substring(paths, "\0"), "hold a NUL character")
-    outside = pc.match_substring_regex(entries["physical_address"], r"^[^:]*(^|/)\.\.(/|$)|^/")
-    _refuse(paths, outside, "have a physical_address that is neither a full URL nor a key inside the namespace")
-    for name in ("physical_address", "checksum"):
-        missing = pc.or_kleene(pc.is_null(entries[name]), pc.equal(entries[name], ""))
-        _refuse(paths, missing, f"have no {name}")
-    sizes = entries["size_bytes"]
-    _refuse(paths, pc.or_kleene(pc.is_null(sizes), pc.less(sizes, 0)), "have no size_bytes, or a negative one")
-    if pc.count_distinct(paths).as_py() != len(paths):
-        counts = pc.value_counts(paths.combine_chunks())
-        values, many = counts.field("values"), pc.greater(counts.field("counts"), 1)
-        _refuse(values, many, "stand more than once")
 
 
-def _refuse(paths: pa.ChunkedArray, wrong: pa.ChunkedArray, problem: str) -> None:
-    named = paths.filter(wrong)
-    if len(named):
-        shown = ", ".join(repr(path)[:80] for path in named[:_SHOWN].to_pylist())
-        raise InvalidEntriesError(f"{len(named)} paths of the table of entries {problem}: {shown}; nothing was staged")
+class Counts(NamedTuple):
+    """How many rows were checked, and how many of them are left out."""
+
+    rows: int
+    skipped: int
+
+    @property
+    def taken(self) -> int:
+        """Rows that become entries."""
+        return self.rows - self.skipped
+
+
+def check(run: Engine, checked: Frame, *, what: str, outcome: str) -> Counts:
+    """Count checked entries. Raises InvalidEntriesError if one of them has a problem, or a path stands twice."""
+    (found,) = run.collect(run.query(incoming_sql.SUMMARY, checked=checked)).to_pylist()
+    counts = Counts(found["rows"], found["skipped"])
+    if found["problems"]:
+        _refuse(run.collect(run.query(incoming_sql.PROBLEMS, checked=checked)).to_pylist(), what, outcome)
+    if found["paths"] != counts.taken:
+        _refuse(run.collect(run.query(incoming_sql.REPEATED, checked=checked)).to_pylist(), what, outcome)
+    return counts
+
+
+def _refuse(rows: list[dict[str, Any]], what: str, outcome: str) -> NoReturn:
+    problems = []
+    for problem, examples in itertools.groupby(rows, lambda row: row["problem"]):
+        named = list(examples)
+        shown = ", ".join(repr(row["example"])[:_SHOWN] for row in named if row["example"] is not None)
+        problems.append(f"rows of {what} {problem} ({int(named[0]['rows']):,} in all){shown and f': {shown}'}")
+    raise InvalidEntriesError(f"{'; '.join(problems)}; {outcome}")

@@ -21,7 +21,7 @@ from lakespark.model import ObjectInfo
 from lakespark.objects import object_infos
 from lakespark.operations import diff, listing, trees
 from lakespark.operations.data_files import folder_prefix
-from lakespark.operations.imports.stores import etag_checksum
+from lakespark.operations.imports.store_reader import etag_checksum
 from lakespark.operations.merge import check_clean
 from lakespark.operations.opened import OpenRepository
 from lakespark.operations.resolve import Resolved, resolve

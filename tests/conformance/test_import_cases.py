@@ -1,7 +1,9 @@
-"""Imports give the same trees on both engines."""
+"""Imports of prefixes, objects, listings and Delta tables give the same trees on both engines."""
 
 import pyarrow as pa
 import pytest
+
+from lakespark.errors import ImportManagerException, ObjectNotFoundException
 
 
 @pytest.fixture
@@ -42,26 +44,91 @@ def test_a_prefix_replaces_what_was_below_it(branch, tmp_path):
     assert branch.object("x/3/new").reader("r").read() == "3/new"
 
 
-@pytest.mark.spark
-def test_spark_lists_a_prefix_as_the_store_does_but_for_hidden_names(spark, tmp_path):
-    import lakespark
+def tree_in_process(branch, name, add):
+    """Id of the tree that the same import makes in process, on the branch as it was before."""
+    other = branch.repository.branch(name).create(f"{branch.id}~1")
+    return add(other.import_data(engine="duckdb")).run().metarange_id
 
-    names = ["a b.txt", "x=1/ü[1].csv", "deep/er/{c}", "100%25"]
-    for name in [*names, "_SUCCESS", ".hidden"]:
-        (tmp_path / "raw [1]" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "raw [1]" / name).write_text(name)
-    main = lakespark.Lake(tmp_path / "lake", spark=spark).repository("demo").create().branch("main")
-    status = main.import_data(engine="spark").prefix(tmp_path / "raw [1]", "in").run()
-    assert status.ingested_objects == len(names)
-    assert {info.path: main.object(info.path).reader("r").read() for info in main.objects()} == {
-        f"in/{name}": name for name in names
+
+@pytest.fixture
+def raw(tmp_path):
+    """A folder of files of odd names, each of which holds its own name."""
+    for name in ("a.txt", "a%20b", "sub dir/ü.txt", "x=1/part?#[1].csv", "deep/er/{c}", "_hidden", "empty"):
+        (tmp_path / "raw" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "raw" / name).write_text(name if name != "empty" else "")
+    return tmp_path / "raw"
+
+
+def test_a_prefix_gives_the_tree_that_the_store_lists(branch, raw):
+    branch.object("raw/old").upload("x")
+    branch.object("kept").upload("x")
+    branch.commit("before")
+    status = branch.import_data().prefix(raw, "raw").run()
+    assert status.metarange_id == tree_in_process(branch, "other", lambda manager: manager.prefix(raw, "raw"))
+    files = [file for file in raw.rglob("*") if file.is_file()]
+    assert {info.path for info in branch.objects()} == {
+        "kept",
+        *(f"raw/{f.relative_to(raw).as_posix()}" for f in files),
     }
-    listed = {info.path: (info.physical_address, info.size_bytes, info.mtime) for info in main.objects()}
-    other = main.repository.branch("other").create("main~1")
-    other.import_data(engine="duckdb").prefix(tmp_path / "raw [1]", "in").run()
-    by_store = {info.path: (info.physical_address, info.size_bytes, info.mtime) for info in other.objects()}
-    assert {path: by_store[path] for path in listed} == listed
-    assert set(by_store) - set(listed) == {"in/_SUCCESS", "in/.hidden"}
+    for file in files:
+        info, known = branch.object(f"raw/{file.relative_to(raw).as_posix()}").stat(), file.stat()
+        assert (info.size_bytes, info.mtime) == (known.st_size, int(known.st_mtime))
+        assert info.checksum == f"stat:{known.st_mtime_ns // 1_000_000}-{known.st_size}"
+    assert branch.import_data().prefix(raw, "raw").run().is_up_to_date
+
+
+def test_a_delta_table_gives_the_same_tree_and_replaces_what_was_there(branch, tmp_path):
+    from deltalake import DeltaTable, write_deltalake
+
+    place = str(tmp_path / "a table")
+    rows = pa.table({"id": [1, 2, 3, 4], "p": ["x y", "a/b", None, "x y"]})
+    write_deltalake(place, rows, partition_by=["p"])
+    branch.object("sales/old").upload("x")
+    branch.commit("before")
+    first = branch.import_data().delta_table(place, "sales").run()
+    assert first.ingested_objects == 3
+    assert first.metarange_id == tree_in_process(branch, "other", lambda manager: manager.delta_table(place, "sales"))
+    DeltaTable(place).delete("id = 2")
+    branch.import_data().delta_table(place, "sales").run()
+    assert [info.path.rsplit("/", 1)[0] for info in branch.objects()] == [
+        "sales/p=__HIVE_DEFAULT_PARTITION__",
+        "sales/p=x%20y",
+    ]
+
+
+def test_several_sources_make_one_commit_that_is_told_of_step_by_step(branch, raw):
+    seen = []
+    manager = branch.import_data(
+        "mixed", {"ticket": "7"}, on_status=lambda now: seen.append((now.step, now.ingested_objects))
+    )
+    manager.prefix(raw / "deep", "files").object(raw / "a%20b", "one").listing(
+        table(range(30)), "x", base="s3://bucket/in"
+    )
+    status = manager.run()
+    assert [info.path for info in branch.objects()][:2] == ["files/er/{c}", "one"]
+    assert branch.object("one").reader("r").read() == "a%20b"
+    assert (status.step, status.ingested_objects, status.skipped_objects) == ("done", 32, 0)
+    assert [commit.message for commit in branch.log()] == ["mixed", "Repository created"]
+    assert seen[-1] == ("writing", 32)
+    assert {step for step, _ in seen[:-1]} == {"finding"}
+    counts = [count for _, count in seen]
+    assert counts == sorted(counts)
+
+
+def test_a_path_of_two_sources_is_refused_and_nothing_is_changed(branch, raw):
+    manager = branch.import_data().object(raw / "a.txt", "x").object(raw / "a%20b", "x")
+    with pytest.raises(ImportManagerException, match=r"stands more than once \(2 in all\): 'x'"):
+        manager.run()
+    assert len(list(branch.log())) == 1
+
+
+def test_a_place_without_objects_is_refused_and_removes_nothing(branch, raw, tmp_path):
+    branch.import_data().prefix(raw, "raw").run()
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ImportManagerException) as caught:
+        branch.import_data().prefix(tmp_path / "empty", "raw").run()
+    assert isinstance(caught.value.__cause__, ObjectNotFoundException)
+    assert len(list(branch.objects())) == 7
 
 
 @pytest.mark.spark

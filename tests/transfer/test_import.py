@@ -5,7 +5,6 @@ import hashlib
 import os
 import threading
 
-import obstore
 import pytest
 from imported import NAMES, contents, failure, listing
 
@@ -16,7 +15,7 @@ from lakespark.errors import (
     ObjectNotFoundException,
     RefNotFoundError,
 )
-from lakespark.operations.imports.stores import etag_checksum
+from lakespark.operations.imports.store_reader import etag_checksum
 
 
 def test_a_prefix_is_linked_as_one_commit_and_reads_as_its_files(main, source, tmp_path):
@@ -38,7 +37,7 @@ def test_contents_of_local_files_are_not_read(main, source):
         file.truncate(1 << 38)  # to read it would take longer than the tests may
     main.import_data().prefix(source, "").run()
     info, status = main.object("huge").stat(), huge.stat()
-    assert info.checksum == f"stat:{status.st_mtime_ns}-{1 << 38}"
+    assert info.checksum == f"stat:{status.st_mtime_ns // 1_000_000}-{1 << 38}"
     assert (info.mtime, info.size_bytes) == (int(status.st_mtime), 1 << 38)
 
 
@@ -174,7 +173,7 @@ def test_the_repositorys_own_files_are_not_imported(main, tmp_path):
         assert isinstance(failure(main.import_data().prefix(place, "x")), BadRequestException)
     rows = listing((own, 1, "etag:1"))
     for manager in (main.import_data().object(own, "x"), main.import_data().listing(rows)):
-        assert "own" in str(failure(manager))
+        assert "stage()" in str(failure(manager))
     assert len(list(main.log())) == 2
 
 
@@ -266,9 +265,8 @@ def test_a_failed_import_says_why_in_its_status(main, tmp_path):
 
 def test_progress_grows_to_the_number_of_objects(main, bucket):
     store, url = bucket
-    backend = store._backend()
     for number in range(2500):
-        obstore.put(backend, f"k/{number:04d}", b"1")
+        store.put(f"k/{number:04d}", b"1")
     seen = []
     main.import_data(on_status=lambda now: seen.append(now.ingested_objects)).prefix(url, "").run()
     assert seen == [1000, 2000, 2500, 2500]

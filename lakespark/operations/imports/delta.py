@@ -13,11 +13,13 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from lakespark.engine import Frame
 from lakespark.errors import BadRequestException, StorageError
 from lakespark.operations.data_files import folder_prefix, partition_path, partition_values
-from lakespark.operations.imports.found import Found, OnFound, check_outside, sorted_out
+from lakespark.operations.imports.found import Finding, check_outside, rows_table
 from lakespark.operations.opened import OpenRepository
 from lakespark.storage import Location, parse_location
+from lakespark.storage.delta_options import delta_options
 
 _EXACT_DIGITS = 15
 """Decimals with more digits than this are no exact JSON numbers for every reader, and are left out."""
@@ -36,16 +38,16 @@ class DeltaFiles:
         """The destination becomes the table."""
         return folder_prefix(self.destination)
 
-    def find(self, repository: OpenRepository, on_found: OnFound) -> Found:
+    def rows(self, finding: Finding) -> Frame:
         """Read the table's log. Raises BadRequestException for a table whose files do not say what it holds."""
-        check_outside(repository, self.location)
-        table = _open(repository, self.location)
+        check_outside(finding.repository, self.location)
+        table = _open(finding.repository, self.location)
         _check_plain(table, self.location)
         actions: list[dict[str, Any]] = pa.table(table.get_add_actions()).to_pylist()
-        on_found(len(actions))
+        finding.on_found(len(actions))
         files = [_File.of(action, self.location) for action in actions]
         count, prefix = len(files), folder_prefix(self.destination)
-        rows = pa.table(
+        rows = rows_table(
             {
                 "path": pa.array([prefix + file.name for file in files], pa.string()),
                 "physical_address": pa.array([file.address for file in files], pa.string()),
@@ -56,7 +58,7 @@ class DeltaFiles:
                 "data_stats": pa.array([file.stats for file in files], pa.string()),
             }
         )
-        return sorted_out(rows)
+        return finding.run.frame(rows)
 
     def __str__(self) -> str:
         return self.location.url
@@ -90,24 +92,11 @@ def _open(repository: OpenRepository, location: Location) -> Any:
     from deltalake.exceptions import DeltaError, TableNotFoundError  # noqa: PLC0415
 
     try:
-        return DeltaTable(str(location), storage_options=_storage_options(repository.options))
+        return DeltaTable(str(location), storage_options=delta_options(location, repository.options))
     except TableNotFoundError:
         raise BadRequestException(f"there is no Delta table at {location}") from None
     except (DeltaError, OSError) as error:
         raise StorageError(f"cannot read the Delta table at {location}: {str(error).splitlines()[0]}") from error
-
-
-def _storage_options(options: Mapping[str, Any]) -> dict[str, str]:
-    """The lake's options in delta-rs's form: texts, without levels. A credential callable is asked once."""
-    found: dict[str, str] = {}
-    for name, value in options.items():
-        if isinstance(value, Mapping):
-            found |= _storage_options(value)
-        elif callable(value):
-            found |= _storage_options(value())
-        elif isinstance(value, str | bool | int | float):
-            found[name] = str(value).lower() if isinstance(value, bool) else str(value)
-    return found
 
 
 def _check_plain(table: Any, location: Location) -> None:

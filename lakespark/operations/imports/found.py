@@ -1,53 +1,79 @@
-"""What a source of an import has found: rows to become entries, and what cannot be a path, with the reason."""
+"""What the sources of an import find, as entries of an engine, and what cannot be a path, with the reason."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from functools import reduce
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from lakespark.algebra import imports as imports_sql
+from lakespark.algebra import incoming as incoming_sql
+from lakespark.engine import Engine, Frame
+from lakespark.entries import ENTRY_SCHEMA
 from lakespark.errors import BadRequestException
-from lakespark.names import MAX_PATH_BYTES
+from lakespark.model import DEFAULT_CONTENT_TYPE
+from lakespark.operations.incoming import check
 from lakespark.operations.opened import OpenRepository
 from lakespark.storage import Location
 from lakespark.storage.s3_keys import has_boto3
 
+ROW_SCHEMA = pa.schema(
+    [
+        (name, ENTRY_SCHEMA.field(name).type if name in ENTRY_SCHEMA.names else pa.string())
+        for name in imports_sql.ROW_COLUMNS
+    ]
+)
+"""Rows of a source, as ``algebra.imports`` takes them."""
+
+LISTING_SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in ("address", "bucket", "key", "path")),
+        ("size_bytes", pa.int64()),
+        *((name, pa.string()) for name in ("checksum", "mtime", "content_type", "data_schema", "data_stats")),
+        *((name, pa.string()) for name in ("is_latest", "is_delete_marker")),
+        ("is_text", pa.bool_()),
+    ]
+)
+"""Rows of a listing. ``mtime`` is unix seconds or ISO 8601, both as text; ``is_text``: all texts are UTF-8."""
+
+FILE_SCHEMA = pa.schema(
+    [
+        ("key", pa.string()),
+        ("address", pa.string()),
+        ("size_bytes", pa.int64()),
+        ("time_ms", pa.int64()),
+        ("checksum", pa.string()),
+        ("reason", pa.string()),
+    ]
+)
+"""Files of a store: ``key`` below the place that was listed, or the whole ``address``; why one is left out."""
+
 SKIPPED_SCHEMA = pa.schema([("address", pa.string()), ("reason", pa.string())])
+
 OnFound = Callable[[int], None]
 """Called with the number of objects that were found since the last call; raises to stop the import."""
 
-_REASONS: tuple[tuple[Callable[[pa.Table], Any], str], ...] = (
-    (lambda rows: pc.equal(pc.binary_length(rows["path"]), 0), "its path would be empty"),
-    (
-        lambda rows: pc.greater(pc.binary_length(rows["path"]), MAX_PATH_BYTES),
-        f"its path is longer than {MAX_PATH_BYTES:,} bytes",
-    ),
-    (lambda rows: pc.match_substring(rows["path"], "\0"), "its path holds a NUL character"),
-    (
-        lambda rows: pc.and_(pc.ends_with(rows["physical_address"], "/"), pc.equal(rows["size_bytes"], 0)),
-        "it is empty and its key ends with /: the marker of a folder",
-    ),
-    (
-        lambda rows: pc.match_substring_regex(rows["physical_address"], _unreachable()),
-        "its key has an empty part, '.', '..' or a control character: only boto3 can address it, and only in S3",
-    ),
-)
-"""What takes a row out, first come first."""
+
+class Reader(Protocol):
+    """How an engine gets at the names of objects. Frames are those of the engine."""
+
+    def files_below(self, location: Location) -> Frame:
+        """The files below a folder or prefix, with the columns of ``FILE_SCHEMA``."""
+
+    def listing(self, location: Location) -> Frame:
+        """The rows of a listing, which is a file or a folder of such, with the columns of ``LISTING_SCHEMA``."""
 
 
-def _unreachable() -> str:
-    """A pattern of addresses that nothing here can read. A local file may be called anything."""
-    schemes = "memory|gs|abfss|az" if has_boto3() else "memory|gs|abfss|az|s3"
-    return rf"(?s)^({schemes})://[^/]*/(|.*/)(/|\.\.?(/|$)|$|.*[\x00-\x1f\x7f])"
+class Finding(NamedTuple):
+    """What a source finds its objects with."""
 
-
-class Found(NamedTuple):
-    """``entries`` as ``operations.incoming`` takes them; ``skipped``: address and reason."""
-
-    entries: pa.Table
-    skipped: pa.Table
+    repository: OpenRepository
+    run: Engine
+    reader: Reader
+    on_found: OnFound
 
 
 class Source(Protocol):
@@ -57,31 +83,43 @@ class Source(Protocol):
     def replaces(self) -> str | None:
         """The prefix whose objects give way to what is found, or None."""
 
-    def find(self, repository: OpenRepository, on_found: OnFound) -> Found:
-        """Look for the objects."""
+    def rows(self, finding: Finding) -> Frame:
+        """Look for the objects: a frame with the columns of ``ROW_SCHEMA``."""
 
 
-def sorted_out(rows: pa.Table, skipped: Sequence[tuple[str, str]] = ()) -> Found:
-    """Rows that cannot be entries are taken out, each with its reason, and put to those known to be ``skipped``."""
-    names = SKIPPED_SCHEMA.names
-    known = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in skipped], schema=SKIPPED_SCHEMA)
-    if not rows.num_rows:
-        return Found(rows, known)
-    wrong = [pc.fill_null(is_wrong(rows), fill_value=False) for is_wrong, _ in _REASONS]
-    if not any(pc.any(mask).as_py() for mask in wrong):
-        return Found(rows, known)
-    conditions = pa.StructArray.from_arrays([_flat(mask) for mask in wrong], [str(i) for i in range(len(wrong))])
-    reasons = pc.case_when(conditions, *(reason for _, reason in _REASONS))
-    out = pa.table([rows["physical_address"], reasons], schema=SKIPPED_SCHEMA).filter(pc.is_valid(reasons))
-    return Found(rows.filter(pc.is_null(reasons)), pa.concat_tables([known, out]))
+class Found(NamedTuple):
+    """``entries``: a frame of ``taken`` entries; ``skipped``: address and reason of the first of the ``left_out``."""
+
+    entries: Frame
+    taken: int
+    skipped: pa.Table
+    left_out: int
 
 
-def joined(found: Sequence[Found]) -> Found:
-    """What several sources have found. Columns that one of them lacks are null there."""
-    return Found(
-        pa.concat_tables([each.entries for each in found], promote_options="default"),
-        pa.concat_tables([each.skipped for each in found]),
+def find(sources: Sequence[Source], finding: Finding) -> Found:
+    """What all sources find, checked. Raises InvalidEntriesError that names what is wrong."""
+    run = finding.run
+    rows = reduce(
+        lambda left, right: run.query(imports_sql.UNION, left=left, right=right),
+        [source.rows(finding) for source in sources],
     )
+    checked = run.keep(run.query(imports_sql.checked(_unreachable()), rows=rows, defaults=run.frame(_defaults())))
+    counts = check(run, checked, what="what is to be imported", outcome="nothing was changed")
+    skipped = SKIPPED_SCHEMA.empty_table()
+    if counts.skipped:
+        skipped = _as_text(run.collect(run.query(incoming_sql.SKIPPED, checked=checked)))
+    return Found(run.query(incoming_sql.TAKEN, checked=checked), counts.taken, skipped, counts.skipped)
+
+
+def rows_table(columns: dict[str, pa.Array | pa.ChunkedArray]) -> pa.Table:
+    """Rows from some of their columns; the others are null."""
+    return completed(columns, ROW_SCHEMA)
+
+
+def completed(columns: dict[str, pa.Array | pa.ChunkedArray], schema: pa.Schema) -> pa.Table:
+    """A table of a schema from some of its columns; the others are null."""
+    count = len(next(iter(columns.values())))
+    return pa.table([columns.get(field.name, pa.nulls(count, field.type)) for field in schema], schema=schema)
 
 
 def check_outside(repository: OpenRepository, location: Location) -> None:
@@ -94,5 +132,24 @@ def check_outside(repository: OpenRepository, location: Location) -> None:
         )
 
 
-def _flat(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+def _unreachable() -> str:
+    """The schemes of stores in which nothing here can read a key of which only boto3 takes care."""
+    return "memory|gs|abfss|az" if has_boto3() else "memory|gs|abfss|az|s3"
+
+
+def _defaults() -> pa.Table:
+    """What entries have that their source says nothing of."""
+    return pa.table(
+        {
+            "mtime": pa.array([int(time.time())], pa.int64()),
+            "content_type": [DEFAULT_CONTENT_TYPE],
+            "metadata": pa.array([[]], ENTRY_SCHEMA.field("metadata").type),
+        }
+    )
+
+
+def _as_text(skipped: pa.Table) -> pa.Table:
+    """With escapes for what is not UTF-8 in an address."""
+    addresses = skipped["address"].cast(pa.binary()).to_pylist()
+    texts = [None if address is None else address.decode(errors="backslashreplace") for address in addresses]
+    return pa.table([pa.array(texts, pa.string()), skipped["reason"]], schema=SKIPPED_SCHEMA)

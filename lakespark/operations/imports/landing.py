@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-import pyarrow as pa
-
 from lakespark.algebra import imports as imports_sql
 from lakespark.engine import Engine, Frame
 from lakespark.errors import NothingToCommitError
 from lakespark.model import CommitRecord, Operation, RefChange
-from lakespark.operations import trees
+from lakespark.operations import protection, trees
 from lakespark.operations.commit import check_description, new_commits, new_record
 from lakespark.operations.merge import check_clean, moved
-from lakespark.operations.opened import EngineName, OpenRepository
+from lakespark.operations.opened import OpenRepository
 from lakespark.operations.resolve import branch_state, commit_record
 from lakespark.tree.metarange import Metarange, RangeRef
 
@@ -29,28 +27,28 @@ class Landed(NamedTuple):
 def land(
     repository: OpenRepository,
     branch: str,
-    entries: pa.Table,
+    run: Engine,
+    entries: Frame,
     replaced: Sequence[str],
     *,
     message: str,
     metadata: Mapping[str, str] | None = None,
-    engine: EngineName | None = None,
     sources: str = "",
     proceed: Callable[[], None] = lambda: None,
 ) -> Landed:
     """Commit entries on a branch without uncommitted changes; what else is below ``replaced`` prefixes goes.
 
-    ``sources`` is noted in the ledger. ``proceed`` is asked in each try, and raises to give up. Raises
-    DirtyBranchError. If the branch has just that already, no commit is made.
+    ``run`` is the engine that has the entries. ``sources`` is noted in the ledger. ``proceed`` is asked in each try,
+    and raises to give up. Raises DirtyBranchError. If the branch has just that already, no commit is made.
     """
     check_description(message, metadata, None, None)
     written: dict[str, RangeRef] = {}
 
     def decide() -> Operation:
+        protection.committable(repository, branch)
         into = check_clean(repository, branch)
         head = commit_record(repository, into.state.commit_id)
         base = repository.tree(head)
-        run = repository.engine(engine, base.ranges)
         tree = trees.apply_changes(run, base, _changes(run, base, entries, replaced), {**written, **base.by_id})
         written.update(tree.by_id)
         proceed()
@@ -70,11 +68,10 @@ def land(
     return Landed(commit_record(repository, after.commit_id), is_new=True)
 
 
-def _changes(run: Engine, base: Metarange, entries: pa.Table, replaced: Sequence[str]) -> Frame:
+def _changes(run: Engine, base: Metarange, entries: Frame, replaced: Sequence[str]) -> Frame:
     """A put for each entry, and a delete for each other path below a replaced prefix."""
-    puts = run.frame(entries)
     ranges = {ref.file: ref for prefix in replaced for ref in base.with_prefix(prefix)}
     if not ranges:
-        return run.query(imports_sql.PUTS, entries=puts)
+        return run.query(imports_sql.PUTS, entries=entries)
     committed = trees.below(run, run.read_ranges(list(ranges.values()), ("path",)), list(replaced))
-    return run.keep(run.query(imports_sql.PUTS_AND_DELETES, entries=puts, committed=committed))
+    return run.keep(run.query(imports_sql.PUTS_AND_DELETES, entries=entries, committed=committed))
