@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,10 +11,9 @@ import pyarrow as pa
 
 from lakespark.errors import BadRequestException
 from lakespark.names import check_path
-from lakespark.operations import arrow_write, data_sets, listing, partitions, staged
+from lakespark.operations import arrow_write, data_sets, protection, schemas
 from lakespark.operations.incoming import entries_from
 from lakespark.operations.opened import OpenRepository
-from lakespark.operations.resolve import branch_state
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,17 +41,27 @@ class Request:
 def write(repository: OpenRepository, branch: str, data: DataFrame | pa.Table, request: Request) -> int:
     """Write the files, then stage them in one batch. The number of files."""
     request.check()
-    token = branch_state(repository, branch).token
+    token = protection.writable(repository, branch).token
+    columns = schemas.partition_fields(request.partition_by, _fields(data))
+    target = data_sets.Target(branch, request.prefix, request.mode, request.replace_where, schemas.sql_types(columns))
+    data_sets.check_target(repository, target)
     entries = entries_from(repository, _write_files(repository, token, data, request))
-    data_sets.stage(
-        repository,
-        branch,
-        request.prefix,
-        entries,
-        mode=request.mode,
-        replaced=None if request.replace_where is None else _replaced(repository, branch, entries, request),
-    )
+    data_sets.stage(repository, target, entries)
     return int(entries.num_rows)
+
+
+def _fields(data: DataFrame | pa.Table) -> list[schemas.Field]:
+    """The columns of the data. Raises BadRequestException for what is neither a DataFrame nor an Arrow table."""
+    if isinstance(data, pa.Table):
+        fields: list[schemas.Field] = json.loads(arrow_write.delta_schema(data.schema))["fields"]
+    elif hasattr(data, "sparkSession"):
+        fields = data.schema.jsonValue()["fields"]
+    else:
+        kind = f"{type(data).__module__}.{type(data).__qualname__}"
+        raise BadRequestException(
+            f"cannot write a {kind}: pass a DataFrame of Spark or an Arrow table (pyarrow.Table.from_pandas(...))"
+        )
+    return fields
 
 
 def _write_files(repository: OpenRepository, token: str, data: DataFrame | pa.Table, request: Request) -> pa.Table:
@@ -70,18 +80,3 @@ def _write_files(repository: OpenRepository, token: str, data: DataFrame | pa.Ta
         partition_by=request.partition_by,
         options=request.options,
     )
-
-
-def _replaced(repository: OpenRepository, branch: str, entries: pa.Table, request: Request) -> list[str]:
-    """The partition folders that the predicate names. Raises BadRequestException for data outside of it."""
-    types = partitions.types(entries["data_schema"][0].as_py() if entries.num_rows else None, request.partition_by)
-    new = partitions.folders(entries["path"].to_pylist(), request.prefix)
-    outside = sorted(set(new) - set(partitions.matching(repository, new, types, request.replace_where or "")))
-    if outside:
-        raise BadRequestException(
-            f"the data has rows outside of replace_where={request.replace_where!r}: {outside[0]!r}; nothing was staged"
-        )
-    view = staged.newest_view(repository, branch)
-    pages = listing.entries_in(repository, view, prefix=request.prefix)
-    present = partitions.folders((path for page in pages for path in page["path"].to_pylist()), request.prefix)
-    return partitions.matching(repository, present, types, request.replace_where or "")

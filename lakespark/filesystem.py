@@ -23,12 +23,14 @@ from lakespark.errors import (
     InvalidRefExpressionError,
     NotFoundException,
 )
+from lakespark.file_writers import ObjectFile, layered
 from lakespark.lake import Lake
 from lakespark.model import CommonPrefix, ObjectInfo
 from lakespark.repository import Repository
 
 Info = dict[str, Any]
 _PATTERN = re.compile(r"[*?\[]")
+_TEXT_OPTIONS = ("encoding", "errors", "newline")
 
 
 class _Place(NamedTuple):
@@ -64,6 +66,7 @@ class LakeFileSystem(AbstractFileSystem):  # type: ignore[misc]
             raise BadRequestException("user and options are those of the Lake that is given: pass a location with them")
         self.lake = lake if isinstance(lake, Lake) else Lake(lake, user=user or "anonymous", **(options or {}))
         self._repositories: dict[str, Repository] = {}
+        self._made: set[str] = set()
 
     # -- looking -------------------------------------------------------------------------------------------
 
@@ -134,6 +137,22 @@ class LakeFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     # -- reading and writing -------------------------------------------------------------------------------
 
+    def open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: int | None = None,
+        cache_options: Mapping[str, Any] | None = None,
+        compression: str | None = None,
+        **options: Any,
+    ) -> IO[Any]:
+        """A file object to read, or to write an object whole: staged when it is closed, not where its block fails."""
+        if "r" in mode:
+            return cast("IO[Any]", super().open(path, mode, block_size, cache_options, compression, **options))
+        text: dict[str, Any] = {name: options.pop(name) for name in _TEXT_OPTIONS if name in options}
+        file = super().open(path, mode.replace("b", "").replace("t", "") + "b", **options)
+        return layered(file, path, compression=compression, text=None if "b" in mode else text)
+
     def _open(
         self,
         path: str,
@@ -158,7 +177,7 @@ class LakeFileSystem(AbstractFileSystem):  # type: ignore[misc]
                 "`with branch.transact(...) as tx`, where <id> is tx.id"
             )
         target = self._repository(place).branch(place.ref).object(place.path)
-        return cast("IO[bytes]", target.writer(cast("Any", mode), content_type=content_type, metadata=metadata))
+        return cast("IO[bytes]", ObjectFile(target, cast("Any", mode), content_type=content_type, metadata=metadata))
 
     def cp_file(self, path1: str, path2: str, **_: Any) -> None:
         """Copy an object. Within a repository it is linked, and no data is copied."""
@@ -170,7 +189,7 @@ class LakeFileSystem(AbstractFileSystem):  # type: ignore[misc]
             stored.copy(target.ref, target.path)
             return
         info = stored.stat()
-        kind = {"content_type": info.content_type, "metadata": info.metadata}
+        kind: dict[str, Any] = {"content_type": info.content_type, "metadata": info.metadata}
         with stored.reader(info=info) as reader, self.open(path2, "wb", **kind) as writer:
             shutil.copyfileobj(reader, writer, 1 << 20)
 
@@ -187,11 +206,13 @@ class LakeFileSystem(AbstractFileSystem):  # type: ignore[misc]
     def _rm(self, path: str) -> None:
         self.rm(path)
 
-    def mkdir(self, path: str, create_parents: bool = True, **_: Any) -> None:  # noqa: FBT001, FBT002
-        """Nothing: a folder is there when an object is below it."""
+    def mkdir(self, path: str, create_parents: bool = True, **_: Any) -> None:  # noqa: ARG002, FBT001, FBT002
+        """A folder is there when an object is below it; until then ``ls`` takes it for empty."""
+        self._made.add(self._strip_protocol(path))
 
-    def makedirs(self, path: str, exist_ok: bool = False) -> None:  # noqa: FBT001, FBT002
-        """Nothing, as ``mkdir``."""
+    def makedirs(self, path: str, exist_ok: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002
+        """As ``mkdir``."""
+        self.mkdir(path)
 
     def rmdir(self, path: str) -> None:
         """Nothing: a folder is gone when no object is below it."""
@@ -218,7 +239,7 @@ class LakeFileSystem(AbstractFileSystem):  # type: ignore[misc]
         root = f"{place.repository}/{place.ref}"
         listed = self._repository(place).ref(place.ref).objects(prefix=prefix, delimiter="/")
         infos = [_listed(root, item) for item in listed if _can_be_named(item, prefix)]
-        if infos or not place.path:
+        if infos or not place.path or (name in self._made and not self.exists(name)):
             return infos
         info = self.info(name)
         return [info] if info["type"] == "file" else []

@@ -58,12 +58,19 @@ def _checked_schema(schema: pa.Schema, partition_by: Sequence[str]) -> str:
     twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
     if twice:
         raise BadRequestException(f"the table has more than one column {', '.join(twice)}")
-    if partition_by and len(set(partition_by)) == len(schema):
+    if len(set(partition_by)) < len(partition_by):
+        raise BadRequestException(f"partition_by names a column twice: {', '.join(partition_by)}")
+    if partition_by and len(partition_by) == len(schema):
         raise BadRequestException("the table has no column besides those to partition by")
     unsuited = [name for name in partition_by if pa.types.is_nested(schema.field(name).type)]
     unsuited += [name for name in partition_by if _is_binary(schema.field(name).type)]
     if unsuited:
         raise BadRequestException(f"the column {unsuited[0]} cannot be one to partition by: its values have no text")
+    return delta_schema(schema)
+
+
+def delta_schema(schema: pa.Schema) -> str:
+    """The schema in the JSON of Delta. Raises BadRequestException for a type that Spark has none for."""
     try:
         return schema_string(schema)
     except TypeError as error:

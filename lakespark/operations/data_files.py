@@ -5,14 +5,17 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 MAX_STATISTIC_CHARACTERS = 64
+_UNSAFE = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
+"""What Hive and Spark escape in the names of partition folders."""
 
 
 def folder_prefix(prefix: str) -> str:
@@ -31,15 +34,17 @@ def partition_values(relative_path: str) -> dict[str, str | None]:
 
 
 def partition_path(values: Mapping[str, Any]) -> str:
-    """The folders of partition values, ``name=value/`` each, escaped as Spark reads them."""
+    """The folders of partition values, ``name=value/`` each, as Spark writes them; points in time are in UTC."""
     return "".join(f"{_escaped(name)}={HIVE_NULL if v is None else _escaped(_text(v))}/" for name, v in values.items())
 
 
 def _escaped(text: str) -> str:
-    return quote(text, safe=" !$&()+,-.;@_~|<>") if text else HIVE_NULL
+    return _UNSAFE.sub(lambda match: f"%{ord(match[0]):02X}", text) if text else HIVE_NULL
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return f"{value.astimezone(dt.UTC).replace(tzinfo=None)}Z"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

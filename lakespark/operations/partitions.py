@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
@@ -11,14 +10,8 @@ from lakespark.errors import BadRequestException
 from lakespark.operations.data_files import partition_folder, partition_values
 from lakespark.operations.opened import OpenRepository
 
-_SQL_TYPES = {"byte": "tinyint", "short": "smallint", "integer": "integer", "long": "bigint"}
-
-
-def types(data_schema: str | None, columns: Sequence[str]) -> dict[str, str]:
-    """SQL type of each partition column, from the recorded schema of the data; text where it is not known."""
-    fields = json.loads(data_schema)["fields"] if data_schema else []
-    known = {field["name"]: field["type"] for field in fields if isinstance(field["type"], str)}
-    return {name: _SQL_TYPES.get(known.get(name, "string"), known.get(name, "string")) for name in columns}
+_FOLDER = '"the folder itself"'
+"""A name that no partition column has."""
 
 
 def folders(paths: Iterable[str], prefix: str) -> list[str]:
@@ -28,22 +21,56 @@ def folders(paths: Iterable[str], prefix: str) -> list[str]:
 
 def matching(repository: OpenRepository, folders: Sequence[str], types: Mapping[str, str], predicate: str) -> list[str]:
     """The folders whose partition values satisfy an SQL predicate. Raises BadRequestException for one that fails."""
-    values = [partition_values(folder) for folder in folders]
-    table = pa.table(
-        {
-            "folder": pa.array(folders, pa.string()),
-            **{f"value_{i}": pa.array([v.get(name) for v in values], pa.string()) for i, name in enumerate(types)},
-        }
-    )
-    casts = ", ".join(f'cast(value_{i} as {kind}) as "{name}"' for i, (name, kind) in enumerate(types.items()))
     run = repository.local_engine
-    typed = run.query(f"select folder, {casts} from {{table}}", table=table)
-    escaped = predicate.replace("{", "{{").replace("}", "}}")
+    casts = ", ".join(f"cast({_value(i)} as {kind}) as {_quoted(name)}" for i, (name, kind) in enumerate(types.items()))
+    typed = run.query(f"select folder as {_FOLDER}, {_escaped(casts)} from {{table}}", table=_values(folders, types))
     try:
-        found = run.collect(run.query(f"select folder from {{typed}} where {escaped}", typed=typed))
+        found = run.collect(
+            run.query(f"select {_FOLDER} as folder from {{typed}} where {_escaped(predicate)}", typed=typed)
+        )
     except Exception as error:
         raise BadRequestException(
             f"the predicate {predicate!r} cannot be used on partition columns {', '.join(types)}: "
             f"{str(error).splitlines()[0]}"
         ) from error
     return sorted(found["folder"].to_pylist())
+
+
+def same(
+    repository: OpenRepository, folders: Sequence[str], others: Sequence[str], types: Mapping[str, str]
+) -> list[str]:
+    """The folders that hold the partitions of others, however either writes a value: ``n=7`` is ``n=07``."""
+    run = repository.local_engine
+    read = [
+        f"coalesce(cast(try_cast({_value(i)} as {kind}) as text), {_value(i)}) as {_value(i)}"
+        for i, kind in enumerate(types.values())
+    ]
+    here, there = (
+        run.query(f"select folder, {', '.join(read)} from {{table}}", table=_values(names, types))
+        for names in (folders, others)
+    )
+    equal = " and ".join(f"h.{_value(i)} is not distinct from t.{_value(i)}" for i in range(len(types)))
+    found = run.collect(
+        run.query(f"select distinct h.folder from {{here}} h join {{there}} t on {equal}", here=here, there=there)
+    )
+    return sorted(found["folder"].to_pylist())
+
+
+def _values(folders: Sequence[str], types: Mapping[str, str]) -> pa.Table:
+    """The text of the partition values of each folder, numbered as the columns are."""
+    values = [partition_values(folder) for folder in folders]
+    columns = {_value(i): pa.array([v.get(name) for v in values], pa.string()) for i, name in enumerate(types)}
+    return pa.table({"folder": pa.array(folders, pa.string()), **columns})
+
+
+def _value(number: int) -> str:
+    return f"value_{number}"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _escaped(text: str) -> str:
+    """SQL text in which braces stand for themselves."""
+    return text.replace("{", "{{").replace("}", "}}")

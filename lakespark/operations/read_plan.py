@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 
 from lakespark.errors import BadRequestException, ObjectNotFoundException
-from lakespark.operations import data_files, listing, partitions
+from lakespark.operations import data_files, listing, partitions, schemas
 from lakespark.operations.opened import OpenRepository
 from lakespark.operations.resolve import Resolved
+from lakespark.operations.schemas import Field
 
 FORMATS_BY_ENDING = {".parquet": "parquet", ".orc": "orc", ".csv": "csv", ".json": "json", ".txt": "text"}
-_WIDTH = {name: width for width, name in enumerate(("byte", "short", "integer", "long"))} | {"float": 10, "double": 11}
-
-Field = dict[str, Any]
-"""A field of a schema in the JSON of Spark and Delta: name, type, nullable, metadata."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +31,7 @@ class PlannedFile:
 
 @dataclass(frozen=True)
 class Plan:
-    """The files of a data set, its format, the names of its partition columns, and its recorded schemas.
+    """The files of a data set, its format, the names of its partition columns, and the schemas of its files.
 
     ``schemas`` are those of all its files, whichever are to be read; ``None`` stands for a file without one.
     """
@@ -47,24 +42,26 @@ class Plan:
     partition_columns: tuple[str, ...]
     schemas: frozenset[str | None]
 
-    def recorded_fields(self) -> list[Field] | None:
-        """Fields by name over all recorded schemas, or None if some file has none recorded."""
-        schemas = [schema for schema in self.schemas if schema]
-        if len(schemas) < len(self.schemas):
-            return None
-        return union(json.loads(schema)["fields"] for schema in sorted(schemas))
+    @property
+    def is_recorded(self) -> bool:
+        """Whether every file has a recorded schema."""
+        return None not in self.schemas
+
+    def recorded_fields(self) -> list[Field]:
+        """Fields by name over all recorded schemas. Raises BadRequestException for incompatible ones."""
+        return schemas.recorded(self.schemas)
 
     def partition_fields(self, fields: Iterable[Field]) -> list[Field]:
         """The partition columns with the types that some schema records for them, else as text."""
-        known = {field["name"]: field["type"] for field in fields}
-        return [
-            {"name": name, "type": known.get(name, "string"), "nullable": True, "metadata": {}}
-            for name in self.partition_columns
-        ]
+        return schemas.partition_fields(self.partition_columns, fields)
+
+    def data_fields(self, fields: Iterable[Field]) -> list[Field]:
+        """The columns that are in the files themselves."""
+        return [field for field in fields if field["name"] not in self.partition_columns]
 
 
-def plan(repository: OpenRepository, at: Resolved, prefix: str, *, format: str | None, where: str | None) -> Plan:  # noqa: A002
-    """The files below a prefix at a ref that Spark takes for data, pruned by a predicate on partition columns.
+def plan(repository: OpenRepository, at: Resolved, prefix: str, *, format: str | None) -> Plan:  # noqa: A002
+    """The files below a prefix at a ref that Spark takes for data.
 
     Raises ObjectNotFoundException if there are none, BadRequestException if they are of several formats or are
     not partitioned alike.
@@ -72,32 +69,7 @@ def plan(repository: OpenRepository, at: Resolved, prefix: str, *, format: str |
     found = _at(repository, at, prefix)
     if not found.files:
         raise ObjectNotFoundException(f"no data files below {prefix!r} at {at.expression!r}")
-    found = replace(found, format=format or _format(found), partition_columns=_partition_columns(found))
-    return found if where is None else pruned(repository, found, where)
-
-
-def union(schemas: Iterable[Sequence[Field]]) -> list[Field]:
-    """Fields by name over several schemas, in the order of their first appearance, all nullable.
-
-    Integers and floats of different width become the wider one. Raises BadRequestException for a column of
-    incompatible types.
-    """
-    fields: dict[str, Field] = {}
-    for field in (field for schema in schemas for field in schema):
-        known = fields.get(field["name"])
-        kind = field["type"] if known is None else _wider(field["name"], known["type"], field["type"])
-        fields[field["name"]] = {"name": field["name"], "type": kind, "nullable": True, "metadata": {}}
-    return list(fields.values())
-
-
-def _wider(name: str, one: Any, other: Any) -> Any:
-    if one == other:
-        return one
-    widths = [_WIDTH.get(kind) if isinstance(kind, str) else None for kind in (one, other)]
-    left, right = widths
-    if left is None or right is None or (left < 10) != (right < 10):  # noqa: PLR2004 - floats start there
-        raise BadRequestException(f"column {name!r} is {one} in some files and {other} in others: pass schema=")
-    return one if left > right else other
+    return replace(found, format=format or _format(found), partition_columns=_partition_columns(found))
 
 
 def _at(repository: OpenRepository, at: Resolved, prefix: str) -> Plan:
@@ -133,12 +105,12 @@ def _files(page: pa.Table, prefix: str) -> Iterable[PlannedFile]:
 def _format(found: Plan) -> str:
     names = {file.relative_path.rsplit("/", 1)[-1] for file in found.files}
     formats = {next((f for end, f in FORMATS_BY_ENDING.items() if end in name), None) for name in names}
-    known = formats.pop()
-    if formats or known is None:
+    if len(formats) > 1 or None in formats:
+        shown = " and ".join(sorted(known or "one of unknown format" for known in formats))
         raise BadRequestException(
-            f"cannot tell the format of the files below {found.prefix!r} by their names: pass format="
+            f"cannot tell the format of the files below {found.prefix!r}: by their names there is {shown}; pass format="
         )
-    return known
+    return str(formats.pop())
 
 
 def _partition_columns(found: Plan) -> tuple[str, ...]:
@@ -149,10 +121,12 @@ def _partition_columns(found: Plan) -> tuple[str, ...]:
     return kinds.pop()
 
 
-def pruned(repository: OpenRepository, found: Plan, where: str) -> Plan:
-    """The plan with the files whose partition values satisfy a predicate. Raises BadRequestException."""
-    schema = next(filter(None, found.schemas), None)
-    types = partitions.types(schema, found.partition_columns)
+def pruned(repository: OpenRepository, found: Plan, where: str, fields: Sequence[Field]) -> Plan:
+    """The plan with the files whose partition values satisfy a predicate. Raises BadRequestException.
+
+    ``fields`` say of which types the partition columns are.
+    """
+    types = schemas.sql_types(found.partition_fields(fields))
     folders = [data_files.partition_path(file.partition) for file in found.files]
     kept = set(partitions.matching(repository, sorted(set(folders)), types, where))
     files = tuple(file for file, folder in zip(found.files, folders, strict=True) if folder in kept)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from lakespark.operations.read_plan import Field
+from lakespark.operations.schemas import Field
 from lakespark.storage import Store
 
 ROOT = "_lakespark/views"

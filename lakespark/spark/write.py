@@ -10,8 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.errors import AnalysisException, IllegalArgumentException
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as everybody does
+from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructType, TimestampType
 
+from lakespark.engine.connectors import names_missing_connector
 from lakespark.engine.spark import spark_url
 from lakespark.errors import BadRequestException
 from lakespark.operations import data_files
@@ -25,6 +29,7 @@ _PARALLEL_FOOTERS = 16
 _FOOTER_BYTES = 64 << 10
 
 
+@names_missing_connector
 def write_files(
     repository: OpenRepository,
     token: str,
@@ -38,16 +43,21 @@ def write_files(
     """Write a DataFrame under a staging token; a table of entries to stage.
 
     What failed or speculative tasks leave is not in Spark's listing of the result, and so never visible.
-    Raises BadRequestException for an unknown format.
+    Raises BadRequestException for what cannot be written so.
     """
-    if format not in FORMATS:
-        raise BadRequestException(f"unknown format {format!r}: use {', '.join(FORMATS)}")
+    _check(df.schema, format, partition_by)
     write_id = secrets.token_hex(8)
     folder = f"data/{token}/{write_id}"
-    writer = df.write.format(format).options(**{_NO_MARKER: "false", **options})
+    writer = _with_times_in_utc(df, partition_by).write.format(format).options(**{_NO_MARKER: "false", **options})
     if partition_by:
         writer = writer.partitionBy(*partition_by)
-    writer.save(f"{spark_url(repository.store.location)}/{folder}")
+    try:
+        writer.save(f"{spark_url(repository.store.location)}/{folder}")
+    except (AnalysisException, IllegalArgumentException) as error:
+        reason = str(error).splitlines()[0]
+        raise BadRequestException(
+            f"the DataFrame cannot be written as {format}: {reason}; nothing was staged"
+        ) from error
     files = _written_files(repository, df, folder)
     relative = [file[0] for file in files]
     stats: Sequence[str | None] = [None] * len(files)
@@ -64,6 +74,43 @@ def write_files(
             "data_stats": pa.array(stats, pa.string()),
         }
     )
+
+
+def _check(schema: StructType, file_format: str, partition_by: Sequence[str]) -> None:
+    """Raises BadRequestException for columns that files of the format cannot have, or an unknown format."""
+    if file_format not in FORMATS:
+        raise BadRequestException(f"unknown format {file_format!r}: use {', '.join(FORMATS)}")
+    names = [name.lower() for name in schema.names]  # Spark does not tell columns by their case
+    twice = sorted({name for name in schema.names if names.count(name.lower()) > 1})
+    if twice:
+        raise BadRequestException(f"the DataFrame has more than one column {', '.join(twice)}: rename them")
+    partitions = {name.lower() for name in partition_by}
+    data = [field for field in schema.fields if field.name.lower() not in partitions]
+    if file_format == "text" and [type(field.dataType) for field in data] != [StringType]:
+        shown = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in data)
+        raise BadRequestException(f"text files have one column, of strings, and the DataFrame has {shown}")
+    unsuited = [field for field in data if file_format == "csv" and isinstance(field.dataType, _NOT_IN_CSV)]
+    if unsuited:
+        kind = unsuited[0].dataType.simpleString()
+        raise BadRequestException(f"CSV files cannot hold column {unsuited[0].name!r}, which is {kind}: use parquet")
+
+
+_NOT_IN_CSV = (ArrayType, BinaryType, MapType, StructType)
+
+
+def _with_times_in_utc(df: DataFrame, partition_by: Sequence[str]) -> DataFrame:
+    """Points in time as text in UTC where they become folders, which Spark would name by the session's time zone."""
+    partitions = {name.lower() for name in partition_by}
+    times = [
+        field.name
+        for field in df.schema.fields
+        if field.name.lower() in partitions and isinstance(field.dataType, TimestampType)
+    ]
+    since = "timestampadd(microsecond, unix_micros({}), timestamp_ntz'1970-01-01 00:00:00')"
+    for name in times:
+        quoted = "`" + name.replace("`", "``") + "`"
+        df = df.withColumn(name, F.expr(f"concat(cast({since.format(quoted)} as string), 'Z')"))
+    return df
 
 
 _NO_MARKER = "mapreduce.fileoutputcommitter.marksuccessfuljobs"

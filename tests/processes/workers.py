@@ -180,11 +180,13 @@ def repository_at(store):
     return lakespark.Repository(None, None, opened(store))
 
 
+TABLE = pa.table({"id": [1, 2, 3], "p": ["a", "b", "a"]})
 WORK = {
     "create": create,
     "upload": lambda store: repository_at(store).branch("main").object("new").upload("contents"),
     "commit": lambda store: repository_at(store).branch("main").commit("mine", date=1),
     "merge": lambda store: repository_at(store).branch("dev").merge_into("work", message="mine", date=1),
+    "write": lambda store: repository_at(store).branch("main").write(TABLE, "t/", partition_by="p"),
     "create a branch": lambda store: repository_at(store).branch("new").create("dev"),
 }
 

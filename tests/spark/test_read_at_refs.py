@@ -1,12 +1,20 @@
 """DataFrames out of refs: schemas over time, two refs in one query, pruning, views, Delta tables inside."""
 
+import os
+import subprocess
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
 import pyarrow as pa
 import pytest
 from frames import paths, rows, same
 from pyspark.sql import Row
 from pyspark.sql import functions as F  # noqa: N812 - as everybody does
 
-from lakespark.errors import BadRequestException, ObjectNotFoundException
+import lakespark
+from lakespark.errors import BadRequestException, ObjectNotFoundException, StorageError
 from lakespark.operations.views import ROOT as VIEWS
 
 pytestmark = pytest.mark.spark
@@ -42,7 +50,7 @@ class TestSchemas:
         rows(spark).withColumn("month", F.lit("may")).write.mode("append").parquet(str(tmp_path / "source"))
         for file in (tmp_path / "source").glob("*.parquet"):
             main.object(f"t/{file.name}").upload(file.read_bytes())
-        with pytest.raises(BadRequestException, match="no schema in common"):
+        with pytest.raises(BadRequestException, match="column 'month' is"):
             main.read(spark, "t/")
 
     def test_schema_chooses_columns_and_types(self, spark, main):
@@ -50,6 +58,7 @@ class TestSchemas:
         found = main.read(spark, "t/", schema="month string, word string, gone date")
         assert dict(found.dtypes) == {"month": "string", "word": "string", "gone": "date"}
         assert sorted(row.month for row in found.collect()) == ["0", "0", "1", "1", "2", "2"]
+        same(main.read(spark, "t/", schema="id long", where="month > 1"), rows(spark).where("month > 1").drop("word"))
 
 
 class TestRefs:
@@ -86,6 +95,9 @@ class TestRefs:
         repo.ref("dev").view(spark, "t/", name="on_dev")
         found = spark.sql("select id from on_main where id not in (select id from on_dev)").collect()
         assert found == [Row(id=3)]
+        main.write(rows(spark, 1, start=50), "t/", mode="overwrite")
+        main.commit("two")
+        assert sorted(row.id for row in spark.sql("select id from on_main").collect()) == [0, 3]
 
     def test_a_single_file_is_a_data_set(self, spark, main):
         main.write(rows(spark), "t/", partition_by="month")
@@ -139,10 +151,75 @@ class TestPruning:
             assert len(found.inputFiles()) == 1
             same(found, df.where(condition))
 
+    @pytest.mark.parametrize("imported", [False, True])
+    def test_files_that_statistics_rule_out_are_not_opened(self, spark, main, tmp_path, imported):
+        """They could be anything. The statistics are those of the write, or of an imported Delta table."""
+        df = spark.range(0, 1000, numPartitions=10)
+        if imported:
+            df.write.format("delta").save(str(tmp_path / "delta"))
+            main.import_data().delta_table(str(tmp_path / "delta"), "t").run()
+        else:
+            main.write(df, "t/")
+        chosen = main.read(spark, "t/").where("id between 310 and 320")
+        (needed,) = chosen.inputFiles()
+        for found in main.objects(prefix="t/"):
+            if Path(needed).name != Path(found.physical_address).name:
+                Path(unquote(urlsplit(found.physical_address).path)).write_bytes(b"nothing that Spark can read")
+        assert sorted(row.id for row in chosen.collect()) == list(range(310, 321))
+        assert main.read(spark, "t/").where("id = 310").count() == 1
+        with pytest.raises(Exception, match="FAILED_READ_FILE"):  # a Java error but on Connect
+            main.read(spark, "t/").where("id % 100 = 10").collect()
+
     def test_statistics_do_not_skip_not_a_number(self, spark, main):
         """Spark has NaN above every number; other writers leave it out of a file's bounds."""
         main.write(pa.table({"x": [1.0, float("nan"), 2.0]}), "t/")
         assert main.read(spark, "t/").where("x > 100").count() == 1
+
+
+@pytest.fixture
+def read_only(spark):
+    """A folder outside of pytest's own, and a context in which this process may not write to it."""
+    scratch = getattr(getattr(spark, "_sc", None), "_temp_dir", None)  # PySpark's own, for what it sends to the JVM
+    for own in (Path(scratch), Path(scratch).parent) if scratch else ():
+        own.chmod(0o777)
+
+    @contextmanager
+    def forbidden():
+        subprocess.run(["chmod", "-R", "a-w", folder], check=True)
+        user = os.geteuid()
+        if user == 0:
+            os.seteuid(65534)  # root may write anywhere
+        try:
+            with pytest.raises(PermissionError):
+                (Path(folder) / "new").write_text("x")
+            yield
+        finally:
+            os.seteuid(user)
+            subprocess.run(["chmod", "-R", "u+w", folder], check=True)
+
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder), forbidden
+
+
+class TestReadOnly:
+    def test_who_may_only_read_a_repository_reads_everything(self, spark, read_only):
+        folder, forbidden = read_only
+        main = lakespark.Lake(folder).repository("analytics").create(str(folder / "analytics")).branch("main")
+        main.write(rows(spark), "t/", partition_by="month")
+        main.write(rows(spark), "csv/", format="csv", partition_by="month")
+        main.commit("one")
+        main.write(rows(spark, start=6), "t/", mode="append", partition_by="month")
+        with forbidden():
+            repo = lakespark.Lake(folder).repository("analytics")
+            same(repo.ref("main").read(spark, "t/"), rows(spark, 12))
+            same(repo.ref("main~0").read(spark, "t/", where="month = 1"), rows(spark).where("month = 1"))
+            same(repo.ref("main").read(spark, "csv"), rows(spark))
+            assert repo.inspect().commits().num_rows == 2
+            with pytest.raises(StorageError):
+                repo.branch("main").write(pa.table({"id": [1]}), "u/")
+        assert paths(main, "u/") == []
+        assert not list(main.repository.opened.store.list(VIEWS))
 
 
 class TestWithoutAView:
@@ -154,6 +231,15 @@ class TestWithoutAView:
         same(found, rows(spark))
         same(found, main.read(spark, "t/"))
         same(reader("main", "t/", where="month = 1"), rows(spark).where("month = 1"))
+
+    def test_a_view_that_was_removed_is_made_again(self, spark, repo, main):
+        main.write(rows(spark), "t/")
+        main.read(spark, "t/")
+        store = repo.opened.store
+        (before,) = (file.key for file in store.list(VIEWS))
+        store.delete(before)
+        same(main.read(spark, "t/"), rows(spark))
+        assert [file.key for file in store.list(VIEWS)] == [before]
 
     def test_reading_the_same_twice_writes_one_view(self, spark, repo, main):
         main.write(rows(spark), "t/")

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 import lakespark
 from lakespark.errors import BadRequestException, ObjectExistsException
-from lakespark.operations import data_files, read_plan, views
+from lakespark.operations import data_files, schemas, views
 from lakespark.storage import open_store
+from lakespark.testing.faults import FaultyStore
 
 _numbers = itertools.count()
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
@@ -65,7 +66,10 @@ class TestPartitionPaths:
             (7, "7"),
             (dt.date(2024, 2, 29), "2024-02-29"),
             ("a b/c=d", "a b%2Fc%3Dd"),
-            ("ü", "%C3%BC"),
+            ("ü ", "ü "),
+            ("\n#%'*:?[]^{\"\\", "%0A%23%25%27%2A%3A%3F%5B%5D%5E%7B%22%5C"),
+            (dt.datetime.fromisoformat("2024-02-29T01:00"), "2024-02-29 01%3A00%3A00"),
+            (dt.datetime.fromisoformat("2024-02-29T01:00:00.5+01:00"), "2024-02-29 00%3A00%3A00.500000Z"),
         ],
     )
     def test_values_are_written_as_spark_reads_them(self, value, text):
@@ -209,6 +213,78 @@ class TestArrowWrites:
         main.write(table(6), "t/", mode="overwrite", partition_by="p")
         assert ids() == [6]
 
+    @pytest.mark.parametrize("mode", ["append", "overwrite_partitions"])
+    def test_a_table_without_rows_replaces_no_partition(self, main, mode):
+        main.write(pa.table({"id": [1], "p": ["a"]}), "t/", partition_by="p")
+        empty = pa.table({"id": pa.array([], pa.int64()), "p": pa.array([], pa.string())})
+        assert main.write(empty, "t/", mode=mode, partition_by="p") == 0
+        assert [row["id"] for row in contents(main, "t/")] == [1]
+
+    def test_a_replacement_without_rows_deletes_what_it_names(self, main):
+        """Of the type that the column has: as text, 10 would be below 9."""
+        main.write(pa.table({"id": [1, 2], "p": [9, 10]}), "t/", partition_by="p")
+        empty = pa.table({"id": pa.array([], pa.int64()), "p": pa.array([], pa.int64())})
+        assert main.write(empty, "t/", replace_where="p > 9", partition_by="p") == 0
+        assert [row["id"] for row in contents(main, "t/")] == [1]
+
+    def test_partitions_are_replaced_however_their_folders_are_written(self, main):
+        """Other writers escape other characters, and write numbers and dates in other ways."""
+        for number, folder in enumerate(("n=07/s=%C3%BC%20b", "n=7/s=ü b", "n=7/s=u b", "n=8/s=ü b", "n=x/s=ü b")):
+            main.object(f"t/{folder}/{number}").upload(b"old")
+        main.write(
+            pa.table({"id": [1], "n": [7], "s": ["ü b"]}), "t/", mode="overwrite_partitions", partition_by=["n", "s"]
+        )
+        left = [found.path for found in main.objects(prefix="t/")]
+        assert [path for path in left if not path.endswith(".parquet")] == [
+            "t/n=7/s=u b/2",
+            "t/n=8/s=ü b/3",
+            "t/n=x/s=ü b/4",
+        ]
+        assert len(left) == 4
+
+    @pytest.mark.parametrize("how", [{"mode": "overwrite_partitions"}, {"replace_where": "p is null"}], ids=str)
+    def test_what_lies_beside_partitions_is_not_taken_for_that_of_null(self, main, how):
+        main.write(pa.table({"id": [1, 2, 3], "p": [None, "a", "b"]}), "t/", partition_by="p")
+        main.object("t/notes.txt").upload(b"kept")
+        main.write(pa.table({"id": [4], "p": pa.array([None], pa.string())}), "t/", partition_by="p", **how)
+        assert main.object("t/notes.txt").exists()
+        main.delete_objects("t/notes.txt")
+        assert sorted(row["id"] for row in contents(main, "t/")) == [2, 3, 4]
+
+    def test_partitions_that_come_between_are_replaced_too(self, main):
+        """Another writer adds one after this one has looked, before it stages."""
+        main.write(pa.table({"id": [1], "p": [1]}), "t/", partition_by="p")
+        repository = main.repository.opened
+        other = pa.table({"id": [2], "p": [2]})
+
+        def add_another(call):
+            if call.method == "put_if_absent":
+                store.on_call = None
+                main.write(other, "t/", mode="append", partition_by="p")
+
+        store = repository.store = FaultyStore(repository.store, on_call=add_another)
+        main.write(pa.table({"id": [3], "p": [3]}), "t/", replace_where="p > 0", partition_by="p")
+        assert [row["id"] for row in contents(main, "t/")] == [3]
+
+    def test_a_prefix_below_an_object_is_refused(self, main):
+        main.object("sales/2024.csv").upload(b"1")
+        for prefix in ("sales/2024.csv", "sales/2024.csv/", "sales/2024.csv/a/b"):
+            with pytest.raises(BadRequestException, match=r"'sales/2024\.csv' is an object"):
+                main.write(pa.table({"id": [1]}), prefix, mode="overwrite")
+        assert [change.path for change in main.uncommitted()] == ["sales/2024.csv"]
+
+    def test_what_is_in_the_way_is_told_before_anything_is_written(self, main):
+        main.write(pa.table({"id": [1]}), "t/")
+        with pytest.raises(ObjectExistsException):
+            main.write(pa.table({"id": [1]}), "t/")
+        with pytest.raises(BadRequestException, match="cannot be used on partition columns p"):
+            main.write(pa.table({"id": [1], "p": [1]}), "t/", replace_where="q = 1", partition_by="p")
+        assert len(list(main.repository.opened.store.list("data"))) == 1
+
+    def test_other_kinds_of_tables_are_refused(self, main):
+        with pytest.raises(BadRequestException, match=r"cannot write a builtins\.dict: pass a DataFrame of Spark"):
+            main.write({"id": [1]}, "t/")
+
     def test_a_table_without_rows_is_a_file_with_its_columns(self, main):
         assert main.write(pa.table({"id": pa.array([], pa.int64())}), "t/") == 1
         assert contents(main, "t/") == []
@@ -218,6 +294,7 @@ class TestArrowWrites:
         [
             (pa.table({"a": [1]}), {"partition_by": "b"}, "no column b"),
             (pa.table({"a": [1]}), {"partition_by": "a"}, "no column besides"),
+            (pa.table({"a": [1], "b": [1]}), {"partition_by": ["a", "a"]}, "names a column twice"),
             (pa.table({"a": [1], "b": [b"x"]}), {"partition_by": "b"}, "have no text"),
             (pa.table({"a": [1], "b": [[1]]}), {"partition_by": "b"}, "have no text"),
             (pa.Table.from_arrays([pa.array([1])] * 2, ["a", "a"]), {}, "more than one column a"),
@@ -256,9 +333,7 @@ def field(name, kind):
 
 class TestUnionOfSchemas:
     def test_columns_are_found_by_name_in_order_of_appearance(self):
-        found = read_plan.union(
-            [[field("a", "string"), field("b", "date")], [field("c", "long"), field("a", "string")]]
-        )
+        found = schemas.union([[field("a", "string"), field("b", "date")], [field("c", "long"), field("a", "string")]])
         assert [(column["name"], column["type"], column["nullable"]) for column in found] == [
             ("a", "string", True),
             ("b", "date", True),
@@ -267,11 +342,17 @@ class TestUnionOfSchemas:
 
     @pytest.mark.parametrize(
         ("one", "other", "wider"),
-        [("integer", "long", "long"), ("short", "byte", "short"), ("float", "double", "double")],
+        [
+            ("integer", "long", "long"),
+            ("short", "byte", "short"),
+            ("float", "double", "double"),
+            ("decimal(9,2)", "decimal(12,2)", "decimal(12,2)"),
+            ("void", "date", "date"),
+        ],
     )
-    def test_the_wider_number_wins(self, one, other, wider):
+    def test_the_wider_type_wins(self, one, other, wider):
         for pair in ((one, other), (other, one)):
-            (found,) = read_plan.union([[field("n", kind)] for kind in pair])
+            (found,) = schemas.union([[field("n", kind)] for kind in pair])
             assert found["type"] == wider
 
     @pytest.mark.parametrize(
@@ -280,13 +361,51 @@ class TestUnionOfSchemas:
             ("integer", "string"),
             ("long", "double"),
             ("date", "timestamp"),
+            ("decimal(9,2)", "decimal(9,3)"),
             ("string", {"type": "struct", "fields": []}),
         ],
         ids=str,
     )
     def test_incompatible_types_name_the_column(self, one, other):
         with pytest.raises(BadRequestException, match="column 'n' is"):
-            read_plan.union([[field("n", one)], [field("n", other)]])
+            schemas.union([[field("n", one)], [field("n", other)]])
+
+    def test_structs_lists_and_maps_are_united_field_by_field(self):
+        """What can be null in one of them can be null."""
+
+        def nested(*fields, contains_null):
+            row = {"type": "struct", "fields": list(fields)}
+            array = {"type": "array", "elementType": row, "containsNull": contains_null}
+            return {"type": "map", "keyType": "string", "valueType": array, "valueContainsNull": contains_null}
+
+        one, other = field("a", "integer"), field("a", "long")
+        added = field("b", "date")
+        (found,) = schemas.union(
+            [[field("n", nested(one, contains_null=False))], [field("n", nested(other, added, contains_null=True))]]
+        )
+        nullable = [{**column, "nullable": True} for column in (other, added)]
+        assert found["type"] == nested(*nullable, contains_null=True)
+        with pytest.raises(BadRequestException, match=r"column 'n\.value\.element\.a' is integer in some"):
+            schemas.union(
+                [[field("n", nested(kind, contains_null=True))] for kind in (one, field("a", "date"))],
+            )
+
+    @pytest.mark.parametrize(
+        ("file_format", "found", "recorded", "kind"),
+        [
+            ("csv", "string", "integer", "integer"),
+            ("csv", "integer", "date", "integer"),
+            ("json", "string", "date", "date"),
+            ("json", "string", "integer", "string"),
+            ("json", "double", "decimal(9,2)", "decimal(9,2)"),
+            ("json", "long", "string", "long"),
+            ("orc", "string", "date", "string"),
+        ],
+    )
+    def test_files_of_text_take_the_types_that_are_recorded(self, file_format, found, recorded, kind):
+        columns = [field("n", found), field("new", "string")]
+        typed = schemas.as_recorded(columns, [field("n", recorded)], file_format)
+        assert [column["type"] for column in typed] == [kind, "string"]
 
 
 class TestViews:

@@ -126,11 +126,25 @@ def test_duckdb_writes_a_file(repo: Repository, fs: LakeFileSystem):
     assert [item.path for item in repo.branch("main").objects()] == ["answer.parquet"]
 
 
-def test_polars_reads_and_writes_files_and_data_sets(repo: Repository, fs: LakeFileSystem):
+def test_duckdb_writes_partitions(repo: Repository, fs: LakeFileSystem):
+    with duckdb.connect() as connection:
+        connection.register_filesystem(fs)
+        numbers = "select range as n, range % 2 as p from range(6)"
+        connection.execute(f"copy ({numbers}) to 'lakefs://demo/main/numbers' (format parquet, partition_by (p))")
+        assert fs.ls("demo/main/numbers", detail=False) == ["demo/main/numbers/p=0", "demo/main/numbers/p=1"]
+        files = "read_parquet('lakefs://demo/main/numbers/*/*.parquet', hive_partitioning = true)"
+        assert connection.sql(f"select n from {files} where p = 1 order by n").fetchall() == [(1,), (3,), (5,)]
+
+
+def test_polars_reads_and_writes_files_and_data_sets(repo: Repository, storage: dict[str, str], fs: LakeFileSystem):
     with fs.open("lakefs://demo/main/flights/part.parquet", "wb") as file:
         pl.from_pandas(FLIGHTS).write_parquet(file)
     with fs.open("lakefs://demo/main/flights/part.parquet") as file:
         assert pl.read_parquet(file, columns=["flight"])["flight"].to_list() == [1, 2, 3]
+    assert (
+        pl.read_parquet("lakefs://demo/main/flights/part.parquet", use_pyarrow=True, storage_options=storage).height
+        == 3
+    )
     lazy = pl.scan_pyarrow_dataset(ds.dataset("demo/main/flights", filesystem=fs))
     assert lazy.filter(pl.col("delay") < 0).select("carrier").collect()["carrier"].to_list() == ["AA"]
 
@@ -256,15 +270,58 @@ def test_an_exclusive_write_refuses_to_replace(repo: Repository, fs: LakeFileSys
     assert (fs.cat("demo/main/a"), fs.cat("demo/main/b")) == (b"a", b"new")
 
 
-def test_a_write_that_fails_leaves_nothing(repo: Repository, fs: LakeFileSystem):
-    def fail() -> None:
-        with fs.open("demo/main/a", "wb") as file:
-            file.write(b"half")
-            raise RuntimeError
+@pytest.mark.usefixtures("repo")
+@pytest.mark.parametrize("opened_by", ["file system", "fsspec"])
+@pytest.mark.parametrize("compression", [None, "gzip"])
+@pytest.mark.parametrize("mode", ["w", "wb", "x"])
+def test_a_write_that_fails_leaves_nothing(
+    fs: LakeFileSystem, storage: dict[str, str], mode: str, compression: str | None, opened_by: str
+):
+    """By the context managers of this file system, and by fsspec's own, which does not tell a file that it failed."""
+
+    def write(*, fails: bool) -> None:
+        how = {"mode": mode, "compression": compression}
+        file = fs.open("demo/main/a", **how) if opened_by == "file system" else None
+        with file or fsspec.open("lakefs://demo/main/a", **how, **storage) as out:
+            out.write(b"half" if mode == "wb" else "half")
+            if fails:
+                raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        fail()
+        write(fails=True)
     assert not fs.exists("demo/main/a")
+    write(fails=False)
+    assert fs.open("demo/main/a", compression=compression).read() == b"half"
+
+
+def test_pandas_that_fails_half_way_leaves_nothing(repo: Repository, fs: LakeFileSystem, storage: dict[str, str]):
+    broken = pd.DataFrame({"word": ["fine"] * 10 + ["\ud800"]})
+    with pytest.raises(UnicodeEncodeError):
+        broken.to_csv("lakefs://demo/main/words.csv", storage_options=storage)
+    assert fs.ls("demo/main") == []
+
+
+def test_an_error_that_is_being_handled_does_not_discard_a_file(repo: Repository, fs: LakeFileSystem):
+    """Neither one that is closed by hand at the end of what it was made of, nor one about the error itself."""
+    chunks, out = iter([b"a", b"b"]), fs.open("demo/main/chunks", "wb")
+    while True:
+        try:
+            out.write(next(chunks))
+        except StopIteration:
+            out.close()
+            break
+
+    class Reporting:
+        def __enter__(self) -> None: ...
+
+        def __exit__(self, kind: object, value: object, trace: object) -> bool:
+            with fs.open("demo/main/report", "w") as report:
+                report.write(repr(value))
+            return True
+
+    with Reporting():
+        raise RuntimeError
+    assert (fs.cat("demo/main/chunks"), fs.cat("demo/main/report")) == (b"ab", b"RuntimeError()")
 
 
 def test_what_an_object_store_cannot_do_is_refused(repo: Repository, fs: LakeFileSystem):
@@ -295,6 +352,7 @@ def test_folders_need_not_be_made(repo: Repository, fs: LakeFileSystem):
     fs.makedirs("demo/main/folder/inner", exist_ok=True)
     fs.rmdir("demo/main/folder")
     assert not fs.exists("demo/main/folder")
+    assert fs.ls("demo/main/folder/inner") == []
     assert list(repo.branch("main").uncommitted()) == []
 
 
