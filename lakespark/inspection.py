@@ -60,11 +60,13 @@ OPERATIONS_SCHEMA = pa.schema(
         ("kind", pa.string()),
         ("before_commit_id", pa.string()),
         ("after_commit_id", pa.string()),
+        ("id", pa.string()),
+        ("undone_by", pa.string()),
     ]
 )
 """A row for each ref that an operation changed; ``ref`` is null in the row of one that changed none.
 
-A null commit id is a ref that did not exist.
+A null commit id is a ref that did not exist. ``undone_by``: id of the operation that has undone it and stands.
 """
 
 ENTRIES_SCHEMA = ENTRY_SCHEMA
@@ -219,7 +221,7 @@ class Inspection:
 def _spark_engine(spark: SparkSession, repository: OpenRepository) -> Engine:
     from lakespark.engine.spark import SparkEngine  # noqa: PLC0415 - needs pyspark
 
-    return SparkEngine(spark, repository.store)
+    return SparkEngine(spark, repository.store, lasting=True)
 
 
 def _changed_ref(change: RefChange) -> dict[str, str | None]:

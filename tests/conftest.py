@@ -1,6 +1,7 @@
 """What all tests share: one Spark session for the run, made when a test asks for it, and hypothesis's profiles.
 
-``--hypothesis-profile=long`` has the state machine run at length.
+``--hypothesis-profile=long`` has the state machine run at length. ``--spark-remote`` has the Spark tests run on
+Spark Connect: on the server ``sc://host:port``, or for ``local[2]`` on one of their own.
 """
 
 import os
@@ -10,29 +11,38 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from s3_server import S3Server
+from spark_sessions import QUICK
 
 settings.register_profile("long", deadline=None, print_blob=True)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--spark-remote", metavar="URL", help="run the Spark tests on Spark Connect")
+
+
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A small local session with Delta, and the settings that make Spark fast on little data."""
+def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A small local session with Delta, and with S3 if a test of the run needs it; or that of a Connect server."""
     from pyspark.sql import SparkSession
 
     from lakespark.spark import configure
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = (
-        SparkSession.builder.master("local[2]")
-        .appName("lakespark-tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.databricks.delta.snapshotPartitions", "2")
-        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-    )
-    session = configure(builder).getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
+    remote = request.config.getoption("--spark-remote")
+    builder = SparkSession.builder.remote(remote) if remote else SparkSession.builder.master("local[2]")
+    if not (remote or "").startswith("sc://"):
+        needs_s3 = any("s3_server" in item.fixturenames for item in request.session.items)
+        for name, value in QUICK.items():
+            builder.config(name, value)
+        configure(builder, s3=needs_s3).config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+    session = builder.appName("lakespark-tests").getOrCreate()
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    """An S3 service for the run; make a bucket for each test."""
+    with S3Server() as server:
+        yield server

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import re
 import secrets
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 from pyspark.sql.types import ArrayType, BooleanType, LongType, MapType, StringType, StructField, StructType
 
+from lakespark.engine.connectors import names_missing_connector
 from lakespark.engine.interface import Frame
 from lakespark.entries import ENTRY_COLUMNS, ENTRY_SCHEMA
 from lakespark.errors import BadRequestException
@@ -26,6 +30,9 @@ from lakespark.tree.range_files import ROOT
 
 _SPARK_SCHEMES = {"file": "file", "s3": "s3a", "gs": "gs", "abfss": "abfss"}
 _GLOB = re.compile(r"([\\{}\[\]*?])")
+_LISTING_SETTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+_LISTING_TASKS = "64"
+_listing = threading.Lock()
 _RANGE_FOLDER = re.compile(r"range_number=([0-9]+)/")
 
 _ENCODED_METADATA = """(
@@ -59,36 +66,54 @@ order by range_number
 
 
 class SparkEngine:
-    """Frames are DataFrames, evaluated when they are collected, written or kept."""
+    """Frames are DataFrames, evaluated when they are collected, written or kept.
+
+    An engine is for one operation: what it keeps goes with it. Spark Connect drops a checkpoint with the DataFrame
+    that made it, even if queries that are not evaluated yet read it. ``lasting``: nothing is kept, so that frames
+    can be given away to be evaluated at any time.
+    """
 
     name = "spark"
 
-    def __init__(self, session: SparkSession, store: Store) -> None:
+    def __init__(self, session: SparkSession, store: Store, *, lasting: bool = False) -> None:
         self._session = session
         self._store = store
+        self._lasting = lasting
+        self._kept: list[DataFrame] = []
         self._root = spark_url(store.location)
         self._entry_type = _spark_schema(ENTRY_SCHEMA)
 
     def frame(self, table: pa.Table) -> Frame:
         if not table.num_rows:
             return self._session.createDataFrame([], _spark_schema(table.schema))
-        return self._session.createDataFrame(table)
+        # of two empty batches in a row, Spark 4.2 takes the second one for the end
+        filled = [batch for batch in table.to_batches() if batch.num_rows]
+        return self._session.createDataFrame(pa.Table.from_batches(filled, table.schema))
 
     def collect(self, frame: Frame) -> pa.Table:
         return frame.toArrow()
 
     def keep(self, frame: Frame) -> Frame:
-        return frame.localCheckpoint(eager=False)
+        if self._lasting:
+            return frame
+        self._kept.append(frame.localCheckpoint(eager=False))
+        return self._kept[-1]
 
     def query(self, sql: str, **frames: Frame) -> Frame:
         return self._session.sql(sql.replace("encoded_metadata(metadata)", _ENCODED_METADATA), **frames)
 
+    @names_missing_connector
     def read_ranges(self, ranges: Sequence[RangeRef], columns: Sequence[str]) -> Frame:
         if not ranges:
             return self._session.createDataFrame([], _spark_schema(ENTRY_SCHEMA)).select(*columns)
-        files = [f"{self._root}/{ref.file}" for ref in ranges]
-        return self._session.read.schema(self._entry_type).parquet(*files).select(*columns)
+        return self._entries(ranges).select(*columns)
 
+    def _entries(self, ranges: Sequence[RangeRef]) -> DataFrame:
+        files = [f"{self._root}/{ref.file}" for ref in ranges]
+        with _few_listing_tasks(self._session):
+            return self._session.read.schema(self._entry_type).parquet(*files)
+
+    @names_missing_connector
     def read_numbered(self, ranges: Sequence[RangeRef], columns: Sequence[str]) -> Frame:
         numbers = pa.table(
             {
@@ -98,9 +123,9 @@ class SparkEngine:
         )
         if not ranges:
             return self.read_ranges(ranges, columns).withColumn("range_number", lit(0).cast(LongType()))
-        files = [f"{self._root}/{ref.file}" for ref in ranges]
-        entries = self._session.read.schema(self._entry_type).parquet(*files)
-        named = entries.selectExpr(*columns, f"regexp_extract(_metadata.file_path, '.*({ROOT}/.*)', 1) as file")
+        named = self._entries(ranges).selectExpr(
+            *columns, f"regexp_extract(_metadata.file_path, '.*({ROOT}/.*)', 1) as file"
+        )
         return named.join(self.frame(numbers), "file").select(*columns, "range_number")
 
     def number_ranges(self, paths: Frame, max_paths: Sequence[str]) -> Frame:
@@ -129,6 +154,7 @@ class SparkEngine:
             for row in described
         ]
 
+    @names_missing_connector
     def _write(self, numbered: DataFrame, count: int) -> dict[int, tuple[str, str]]:
         """Write one file a range; key and SHA-256 of each by its number."""
         folder = f"{ROOT}/{secrets.token_hex(16)}"
@@ -155,6 +181,26 @@ class SparkEngine:
                 raise AssertionError(key)
             files[int(number[1])] = (key, row["sha256"])
         return files
+
+
+@contextmanager
+def _few_listing_tasks(session: SparkSession) -> Iterator[None]:
+    """Spark looks at many files in a task each, and a task costs more than a hundred looks.
+
+    Where the setting is not to be had, Spark does as it does.
+    """
+    with _listing:
+        before = session.conf.get(_LISTING_SETTING, None)
+        with suppress(PySparkException):
+            session.conf.set(_LISTING_SETTING, _LISTING_TASKS)
+        try:
+            yield
+        finally:
+            with suppress(PySparkException):
+                if before is None:
+                    session.conf.unset(_LISTING_SETTING)
+                else:
+                    session.conf.set(_LISTING_SETTING, before)
 
 
 def spark_url(location: Location, *, is_escaped: bool = True) -> str:
