@@ -23,9 +23,10 @@ from lakespark.errors import (
 )
 from lakespark.model import DEFAULT_CONTENT_TYPE, ObjectInfo
 from lakespark.names import check_path, check_text, check_texts
-from lakespark.operations import listing, writes
-from lakespark.operations.resolve import branch_state, resolve
+from lakespark.operations import listing, protection, writes
+from lakespark.operations.resolve import resolve
 from lakespark.operations.staged import StagedView
+from lakespark.storage import PresignedUrl
 from lakespark.tables.staging import staged_rows
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 ReadMode = Literal["r", "rb"]
 WriteMode = Literal["w", "wb", "x", "xb"]
 BUFFER_BYTES = 1 << 20
+PRESIGNED_SECONDS = 900
+"""How long a URL is good for, if nobody says."""
 
 
 def object_info(repository: Repository, entry: Mapping[str, Any]) -> ObjectInfo:
@@ -90,9 +93,24 @@ class StoredObject:
         return f"{type(self).__name__}(repository={self.repo!r}, reference={self.ref!r}, path={self.path!r})"
 
     def stat(self, pre_sign: bool | None = None) -> ObjectInfo:  # noqa: FBT001 - the SDK's signature
-        """What is known of the object. Raises ObjectNotFoundException."""
-        _refuse_pre_sign(pre_sign)
-        return object_info(self._repository, self._entry())
+        """What is known of the object. Raises ObjectNotFoundException.
+
+        ``pre_sign``: the physical address is a URL that any HTTP client can read the contents by, for 15 minutes
+        (``physical_address_expiry``). Raises BadRequestException where the store has no such URLs.
+        """
+        entry = self._entry()
+        info = object_info(self._repository, entry)
+        if not pre_sign:
+            return info
+        signed = self._presigned(entry, PRESIGNED_SECONDS)
+        return info._replace(physical_address=signed.url, physical_address_expiry=signed.expires)
+
+    def presign(self, seconds: int = PRESIGNED_SECONDS) -> PresignedUrl:
+        """A URL that any HTTP client can read the contents by, and until when (unix seconds). At most seven days.
+
+        Raises ObjectNotFoundException, and BadRequestException where the store has no such URLs.
+        """
+        return self._presigned(self._entry(), seconds)
 
     def exists(self) -> bool:
         """Whether the ref has an object at this path. Raises RefNotFoundError if there is no such ref."""
@@ -126,6 +144,10 @@ class StoredObject:
         entry = self._entry()
         copied.stage_entry({**entry, "path": destination_path, "mtime": int(time.time())})
         return copied
+
+    def _presigned(self, entry: Mapping[str, Any], seconds: int) -> PresignedUrl:
+        store, key = self._repository.opened.contents(entry["physical_address"])
+        return store.presign(key, seconds)
 
     def _find(self) -> dict[str, Any] | None:
         opened = self._repository.opened
@@ -187,9 +209,15 @@ class WriteableObject(StoredObject):
         writes.append_if(opened, self._reference_id, staged_rows([row], user=opened.user), self._check_absent(row))
 
     def new_address(self) -> str:
-        """A fresh physical address under the branch's staging token, relative to the namespace."""
+        """A fresh physical address under the token that the branch was last seen with, relative to the namespace.
+
+        Whether the branch is still there and may be written to is looked at when the object is staged.
+        """
         opened = self._repository.opened
-        token = branch_state(opened, self._reference_id).token
+        state = opened.ledger.ref(self._reference_id)
+        if state is None or state.kind != "branch":
+            opened.ledger.refresh()
+        token = protection.last_writable(opened, self._reference_id).token
         return f"data/{token}/{self._repository.write_id}/{secrets.token_hex(12)}"
 
     @property
@@ -221,7 +249,7 @@ class ObjectWriter(io.RawIOBase):
         *,
         content_type: str | None,
         metadata: Mapping[str, str] | None,
-        encoding: str,
+        encoding: str = "utf-8",
     ) -> None:
         super().__init__()
         self._stream: Any = None
@@ -359,4 +387,7 @@ class _RangeReader(io.RawIOBase):
 
 def _refuse_pre_sign(pre_sign: bool | None) -> None:  # noqa: FBT001 - the SDK's parameter
     if pre_sign:
-        raise BadRequestException("pre_sign=True is not supported: objects are read and written straight in the store")
+        raise BadRequestException(
+            "pre_sign=True is not supported here: objects are read and written straight in the store. "
+            "stat(pre_sign=True) and presign() give a URL to read one by"
+        )

@@ -15,12 +15,18 @@ import pyarrow as pa
 from lakespark.engine.interface import Frame
 from lakespark.entries import ENTRY_COLUMNS, is_ascending
 from lakespark.storage import Store
+from lakespark.storage.background import Background
 from lakespark.tree.metarange import RangeRef
 from lakespark.tree.range_files import RangeReader, RangeWriter
 
 _MACROS = """
 create macro octet_length(x) as strlen(x);
 create macro sha2(x, bits) as sha256(x);
+create macro regexp_like(x, pattern) as regexp_matches(x, pattern);
+create macro startswith(x, start) as starts_with(x, start);
+create macro try_url_decode(x) as try(url_decode(x));
+create macro try_to_timestamp(x) as try_cast(x as timestamptz);
+create macro unix_seconds(t) as cast(floor(epoch(t)) as bigint);
 create macro encoded_metadata(m map(varchar, varchar)) as case
     when cardinality(m) = 0 then '1:0'
     else strlen(cardinality(m)::varchar) || ':' || cardinality(m) || list_aggregate(
@@ -84,10 +90,11 @@ class DuckDBEngine:
 
     name = "duckdb"
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, background: Background | None = None) -> None:
+        """``background`` writes small trees; whoever passes one waits for it before something names them."""
         pool = ThreadPoolExecutor(os.cpu_count() or 2, thread_name_prefix="lakespark")
         self.reader = RangeReader(store, pool)
-        self._writer = RangeWriter(store, self.reader, pool)
+        self._writer = RangeWriter(store, self.reader, pool, background or Background(store.location, runs_now=True))
 
     def frame(self, table: pa.Table) -> Frame:
         return table

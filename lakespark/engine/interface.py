@@ -1,8 +1,10 @@
 """What an engine can do. The rules of versioning are SQL text in ``algebra``; engines run it.
 
 The SQL is written in the words that DuckDB and Spark share. Frames stand in it by name in braces:
-``engine.query("select * from {left}", left=frame)``. Three functions beside the shared ones may be used:
-``octet_length(text)``, ``sha2(text, 256)`` and ``encoded_metadata(map)``, the encoding of ``lakespark.digest``.
+``engine.query("select * from {left}", left=frame)``. Functions beside the shared ones that may be used are those of
+Spark ``octet_length(text)``, ``sha2(text, 256)``, ``regexp_like(text, pattern)``, ``startswith(text, start)``,
+``try_url_decode(text)``, ``try_to_timestamp(text)`` and ``unix_seconds(timestamp)``; and ``encoded_metadata(map)``, the
+encoding of ``lakespark.digest``.
 """
 
 from __future__ import annotations

@@ -9,10 +9,11 @@ from lakespark import digest
 from lakespark.errors import BadRequestException, NothingToCommitError
 from lakespark.model import Commit, CommitRecord, Operation, RefChange
 from lakespark.names import check_text, check_texts
-from lakespark.operations import staged, trees
+from lakespark.operations import protection, staged, trees
 from lakespark.operations.opened import EngineName, OpenRepository
 from lakespark.operations.resolve import commit_record
-from lakespark.tree.metarange import Metarange, write_metarange
+from lakespark.tables.ledger import IdempotencyKey
+from lakespark.tree.metarange import Metarange
 
 
 def commit(
@@ -25,11 +26,17 @@ def commit(
     date: int | None = None,
     allow_empty: bool = False,
     engine: EngineName | None = None,
+    idempotency_key: str | None = None,
 ) -> CommitRecord:
-    """Commit the staged changes of a branch. Raises NothingToCommitError unless ``allow_empty``."""
+    """Commit the staged changes of a branch. Raises NothingToCommitError unless ``allow_empty``.
+
+    If a commit to the branch has landed under the idempotency key already, that one is answered.
+    """
     check_description(message, metadata, committer, date)
+    key = idempotent(idempotency_key, "commit", branch)
 
     def decide() -> Operation:
+        protection.committable(repository, branch)
         before = staged.newest_view(repository, branch)
         state = before.state
         head = commit_record(repository, state.commit_id)
@@ -53,7 +60,7 @@ def commit(
         after = staged.taken_in(repository, before, record.commit.id)
         return Operation("commit", (RefChange(branch, state, after),), new_commits(record))
 
-    after = repository.ledger.operate(decide).changes[0].after
+    after = repository.ledger.operate(decide, key=key).changes[0].after
     if after is None:
         raise AssertionError(branch)
     for sealed in after.sealed:
@@ -98,13 +105,23 @@ def new_record(
     known = repository.ledger.commit_after(commit.id, parents)
     if known is not None:
         return known
-    metarange = unchanged.metarange if unchanged is not None else write_metarange(repository.store, tree)
+    metarange = unchanged.metarange if unchanged is not None else repository.write_tree(tree)
     return CommitRecord(commit, metarange)
 
 
 def new_commits(record: CommitRecord) -> tuple[CommitRecord, ...]:
     """The record if it is not in the ledger yet, for an operation's list of commits."""
     return () if record.number >= 0 else (record,)
+
+
+def idempotent(key: str | None, verb: str, ref: str) -> IdempotencyKey | None:
+    """A caller's key for one operation on a ref. Raises BadRequestException for what cannot be a key."""
+    if key is None:
+        return None
+    if not key:
+        raise BadRequestException("an idempotency key is a text of at least one character, or None")
+    check_text(key, "an idempotency key")
+    return IdempotencyKey(key, verb, ref)
 
 
 def check_description(

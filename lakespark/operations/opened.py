@@ -42,6 +42,7 @@ class OpenRepository:
         self._lock = threading.Lock()
         self._staging: dict[str, StagingTable] = {}
         self._foreign: dict[str, Store] = {}
+        self._written_trees: dict[FileRef, Metarange] = {}
         self._trees = lru_cache(maxsize=_TREES_KEPT)(self._read_tree)
 
     # -- settings ------------------------------------------------------------------------------------------
@@ -60,7 +61,18 @@ class OpenRepository:
     def _read_tree(self, ref: FileRef) -> Metarange:
         from lakespark.tree.metarange import read_metarange  # noqa: PLC0415 - `log` needs no tree
 
-        return read_metarange(self.store, ref)
+        written = self._written_trees.pop(ref, None)
+        return written if written is not None else read_metarange(self.store, ref)
+
+    def write_tree(self, tree: Metarange) -> FileRef:
+        """Write a tree for a commit of the operation that is being decided; it is there when that lands."""
+        from lakespark.tree.metarange import write_metarange  # noqa: PLC0415 - `log` needs no tree
+
+        ref = write_metarange(lambda key, body: self.ledger.background.start(lambda: self.store.put(key, body)), tree)
+        self._written_trees[ref] = tree
+        while len(self._written_trees) > _TREES_KEPT:
+            self._written_trees.pop(next(iter(self._written_trees)), None)
+        return ref
 
     # -- staging -------------------------------------------------------------------------------------------
 
@@ -75,9 +87,9 @@ class OpenRepository:
             return table
 
     def new_staging(self) -> str:
-        """A fresh token with its table."""
+        """A fresh token with its table, which is there when the operation lands that is being decided."""
         token = new_token()
-        self.staging(token).create()
+        self.ledger.background.start(self.staging(token).create)
         return token
 
     # -- engines -------------------------------------------------------------------------------------------
@@ -87,9 +99,8 @@ class OpenRepository:
         """The in-process engine."""
         from lakespark.engine.duckdb import DuckDBEngine  # noqa: PLC0415 - slow to import
 
-        return DuckDBEngine(self.store)
+        return DuckDBEngine(self.store, self.ledger.background)
 
-    @cached_property
     def _spark_engine(self) -> Engine:
         from lakespark.engine.spark import SparkEngine  # noqa: PLC0415 - needs pyspark
 
@@ -115,7 +126,8 @@ class OpenRepository:
         if name == "duckdb":
             return self.local_engine
         if name == "spark":
-            return self._spark_engine
+            self.ledger.background.settle()  # Spark reads the store itself
+            return self._spark_engine()
         raise BadRequestException(f"unknown engine {name!r}: use 'auto', 'duckdb' or 'spark'")
 
     # -- contents ------------------------------------------------------------------------------------------

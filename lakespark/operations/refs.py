@@ -8,9 +8,11 @@ from dataclasses import replace
 from lakespark import names
 from lakespark.errors import ForbiddenException, NameTakenError, RefMovedError, RefNotFoundError
 from lakespark.model import Operation, RefChange, RefState, Sealed
-from lakespark.operations import writes
+from lakespark.operations import protection, writes
+from lakespark.operations.commit import idempotent
 from lakespark.operations.opened import OpenRepository
-from lakespark.operations.resolve import known_branch, resolve
+from lakespark.operations.resolve import resolve
+from lakespark.tables.ledger import IdempotencyKey
 from lakespark.tables.staging import staged_rows
 
 
@@ -29,25 +31,34 @@ def create_branch(
     _create(repository, name, decide, kind="branch", exist_ok=exist_ok)
 
 
-def create_tag(repository: OpenRepository, name: str, source: str, *, exist_ok: bool = False) -> None:
-    """Create a tag at a ref expression. Raises NameTakenError, unless a tag has the name and exist_ok."""
+def create_tag(
+    repository: OpenRepository, name: str, source: str, *, exist_ok: bool = False, idempotency_key: str | None = None
+) -> None:
+    """Create a tag at a ref expression. Raises NameTakenError, unless a tag has the name and exist_ok.
+
+    Nothing is done if the tag was created under the idempotency key before.
+    """
     names.check_ref(name, "tag")
+    key = idempotent(idempotency_key, "tag-create", name)
 
     def decide() -> Operation:
         state = RefState("tag", resolve(repository, source).commit_id)
         check_free(repository, name, "tag")
         return Operation("tag-create", (RefChange(name, None, state),), details=(("source", source),))
 
-    _create(repository, name, decide, kind="tag", exist_ok=exist_ok)
+    _create(repository, name, decide, kind="tag", exist_ok=exist_ok, key=key)
 
 
 def delete_branch(repository: OpenRepository, name: str) -> None:
-    """Delete a branch with what is uncommitted on it. Raises ForbiddenException for the default branch."""
+    """Delete a branch with what is uncommitted on it.
+
+    Raises ForbiddenException for the default branch, BranchProtectedError for one that a rule protects.
+    """
 
     def decide() -> Operation:
-        state = known_branch(repository, name)
         if name == repository.default_branch:
             raise ForbiddenException(f"branch {name!r} is the default branch and cannot be deleted")
+        state = protection.committable(repository, name)
         return Operation("branch-delete", (RefChange(name, state, None),))
 
     repository.ledger.operate(decide)
@@ -74,7 +85,7 @@ def move_branch(repository: OpenRepository, name: str, target: str, *, expected:
     """
 
     def decide() -> Operation:
-        state = known_branch(repository, name)
+        state = protection.committable(repository, name)
         if expected is not None and state.commit_id != (wanted := resolve(repository, expected).commit_id):
             raise RefMovedError(
                 f"branch {name!r} is at {state.commit_id[:12]}, not at {wanted[:12]} as expected; nothing was changed"
@@ -108,10 +119,16 @@ def check_free(repository: OpenRepository, name: str, kind: str = "branch") -> N
 
 
 def _create(
-    repository: OpenRepository, name: str, decide: Callable[[], Operation], *, kind: str, exist_ok: bool
+    repository: OpenRepository,
+    name: str,
+    decide: Callable[[], Operation],
+    *,
+    kind: str,
+    exist_ok: bool,
+    key: IdempotencyKey | None = None,
 ) -> None:
     try:
-        repository.ledger.operate(decide)
+        repository.ledger.operate(decide, key=key)
     except NameTakenError:
         state = repository.ledger.ref(name)
         if not exist_ok or state is None or state.kind != kind:

@@ -52,7 +52,9 @@ class StagedView:
 def view(repository: OpenRepository, state: RefState) -> StagedView:
     """The staged rows of a state of a branch, followed to their newest. Raises MissingFileError."""
     above = [(sealed.token, sealed.watermark) for sealed in state.sealed] + [(state.token, 0)]
-    return StagedView(state, tuple(repository.staging(token).read(watermark) for token, watermark in above))
+    return StagedView(
+        state, tuple(repository.ledger.background.each(lambda at: repository.staging(at[0]).read(at[1]), above))
+    )
 
 
 def newest_view(repository: OpenRepository, branch: str) -> StagedView:

@@ -9,18 +9,23 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from lakespark.errors import MissingFileError, StateUnknownError, StorageError
-from lakespark.operations import staged
+from lakespark.model import RefState
+from lakespark.operations import protection, staged
 from lakespark.operations.opened import OpenRepository
 from lakespark.operations.resolve import branch_state
+from lakespark.tables.log_entry import DataFile
 from lakespark.tables.staging import staged_rows
 
 GATHERING_S = 0.003
 """An append that comes after a shared one waits so long for the rows of others: fewer and larger appends."""
+_REMOTE_APPENDS = 3
+"""So many appends to one branch run at once where requests take long: one writes its file as another's entry lands."""
 _TRIES = 20
 
 
@@ -32,9 +37,9 @@ def append(repository: OpenRepository, branch: str, rows: pa.Table) -> None:
     bounded number of copies.
     """
     for _ in range(_TRIES):
-        state = branch_state(repository, branch)
+        state, file = _written(repository, branch, rows)
         try:
-            repository.staging(state.token).append(rows)
+            repository.staging(state.token).append(rows, file)
         except MissingFileError:
             if branch_state(repository, branch) == state:
                 raise
@@ -47,6 +52,22 @@ def append(repository: OpenRepository, branch: str, rows: pa.Table) -> None:
     )
 
 
+def _written(repository: OpenRepository, branch: str, rows: pa.Table) -> tuple[RefState, DataFile]:
+    """The branch as it is now, and the batch as a file of its staging table.
+
+    The file is written while the branch is read, on the guess that it stages where it last did.
+    """
+    guess = repository.ledger.ref(branch)
+    if guess is None or guess.kind != "branch":
+        state = protection.writable(repository, branch)
+        return state, repository.staging(state.token).write_file(rows)
+    write = partial(repository.staging(guess.token).write_file, rows)
+    state, file = repository.ledger.background.both(partial(protection.writable, repository, branch), write)
+    if state.token != guess.token:
+        file = repository.staging(state.token).write_file(rows)
+    return state, file
+
+
 def append_if(
     repository: OpenRepository,
     branch: str,
@@ -57,9 +78,25 @@ def append_if(
 
     ``check`` raises if the batch must not be staged. It is asked again whenever another batch came first.
     """
+
+    def decide(before: staged.StagedView) -> pa.Table:
+        check(before)
+        return rows
+
+    append_decided(repository, branch, decide)
+
+
+def append_decided(repository: OpenRepository, branch: str, decide: Callable[[staged.StagedView], pa.Table]) -> None:
+    """Stage the batch that ``decide`` makes of the very rows that come before it; nothing if it is empty.
+
+    ``decide`` raises if there must be none. It is asked again whenever another batch came first.
+    """
     for _ in range(_TRIES):
         before = staged.newest_view(repository, branch)
-        check(before)
+        protection.check(repository, branch, before.state, "staging_write")
+        rows = decide(before)
+        if not rows.num_rows:
+            return
         if not repository.staging(before.state.token).append_next(rows, before.watermark):
             continue
         if _is_current(repository, branch, before.state.token):
@@ -83,22 +120,23 @@ class SharedAppends:
 
     def __init__(self, repository: OpenRepository) -> None:
         self._repository = repository
+        self._at_once = _REMOTE_APPENDS if repository.store.location.is_remote else 1
         self._lock = threading.Lock()
         self._queues: dict[str, _Queue] = {}
 
     def append(self, branch: str, row: dict[str, Any]) -> None:
         """Stage one row; returns when it is acknowledged."""
         with self._lock:
-            queue = self._queues.setdefault(branch, _Queue())
+            queue = self._queues.setdefault(branch, _Queue(self._at_once))
         queue.append(row, lambda rows: append(self._repository, branch, staged_rows(rows, user=self._repository.user)))
 
 
 class _Queue:
-    """Rows that wait for an append. One thread appends at a time, everything that waits by then."""
+    """Rows that wait for an append. A few threads append at a time, each everything that waits by then."""
 
-    def __init__(self) -> None:
+    def __init__(self, at_once: int) -> None:
         self._lock = threading.Lock()
-        self._appending = threading.Lock()
+        self._appending = threading.Semaphore(at_once)
         self._waiting: list[_Waiting] = []
         self._is_busy = False
 
@@ -107,8 +145,9 @@ class _Queue:
         with self._lock:
             self._waiting.append(mine)
         with self._appending:
-            if not mine.is_done:
+            if not mine.is_taken:
                 self._append_all(append_rows)
+        mine.done.wait()
         if mine.failure is not None:
             raise mine.failure
 
@@ -117,6 +156,10 @@ class _Queue:
             time.sleep(GATHERING_S)
         with self._lock:
             batch, self._waiting = self._waiting, []
+            for waiting in batch:
+                waiting.is_taken = True
+        if not batch:  # another thread has taken what was there
+            return
         self._is_busy = len(batch) > 1
         failure: BaseException | None = None
         try:
@@ -124,15 +167,17 @@ class _Queue:
         except BaseException as error:  # noqa: BLE001 - handed to every thread whose row it was
             failure = error
         for waiting in batch:
-            waiting.failure, waiting.is_done = failure, True
+            waiting.failure = failure
+            waiting.done.set()
 
 
 class _Waiting:
     """One queued row."""
 
-    __slots__ = ("failure", "is_done", "row")
+    __slots__ = ("done", "failure", "is_taken", "row")
 
     def __init__(self, row: dict[str, Any]) -> None:
         self.row = row
-        self.is_done = False
+        self.is_taken = False
+        self.done = threading.Event()
         self.failure: BaseException | None = None

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lakespark.errors import NameTakenError, StateUnknownError, StorageError
 from lakespark.storage import Store
+from lakespark.storage.probe import check_before_creating
 from lakespark.tables.delta_log import DeltaLog
 
 ROOT = "_lakespark/repositories"
@@ -78,6 +79,7 @@ class Catalog:
         row = {"op": op, "name": name, "storage_namespace": namespace, "user": self._user, "at": int(time.time())}
         rows = pa.Table.from_pylist([row], schema=CATALOG_SCHEMA)
         if log.version < 0:
+            check_before_creating(self._store)
             return log.create_with(rows)
         landed = log.put_rows(log.write_file(rows), log.version + 1)
         if landed:

@@ -15,57 +15,41 @@ import re
 import secrets
 import struct
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakespark import digest
-from lakespark.errors import CorruptFileError, MissingFileError, StateUnknownError, StorageError
+from lakespark.errors import (
+    CorruptFileError,
+    MissingFileError,
+    StateUnknownError,
+    StorageError,
+    StoreRefusedError,
+    StoreUnavailableError,
+    UnsafeStoreError,
+)
 from lakespark.storage import Store
 from lakespark.tables.delta_schema import schema_string
+from lakespark.tables.log_entry import LEVEL_FACTOR, DataFile, LogEntry, Row, data_file, parse_entry, sealed
 
-LEVEL_FACTOR = 16
-"""So many files of one level are compacted into one of the next."""
 COMPACTED_FILE_BYTES = 8 << 20
 """Larger files are left alone: rewriting them costs more than keeping them."""
 CHECKPOINT_ENTRIES = 256
 """So many entries after the last checkpoint, the writer that compacts makes the next one."""
 LOG_RETENTION_DAYS = 30
+_LAST_CHECKPOINT = "_last_checkpoint"
+_LISTING_TRIES = 3
 _SETTLE_TRIES = 5
 _PARALLEL_READS = 8
 
+Item = TypeVar("Item")
+Value = TypeVar("Value")
+
 _ENTRY_NAME = re.compile(r"([0-9]{20})\.json")
-
-
-class DataFile(NamedTuple):
-    """A live Parquet file: its name below the table, size, SHA-256, and the entries whose rows it holds."""
-
-    name: str
-    size_bytes: int
-    rows: int
-    sha256: str
-    first: int
-    last: int
-
-    @property
-    def level(self) -> int:
-        """0 for the file of one entry; each further level spans LEVEL_FACTOR times as many entries."""
-        level, span = 0, self.last - self.first + 1
-        while span >= LEVEL_FACTOR:
-            level, span = level + 1, span // LEVEL_FACTOR
-        return level
-
-
-class LogEntry(NamedTuple):
-    """One entry of the log: the files it adds and the names it removes. Compactions bring no new rows."""
-
-    number: int
-    added: tuple[DataFile, ...]
-    removed: tuple[str, ...]
-    is_data_change: bool
 
 
 class LogExpiredError(Exception):
@@ -83,44 +67,67 @@ class DeltaLog:
         self.files: dict[str, DataFile] = {}
         self._checkpoint_version = -1
         self._fresh_at = time.monotonic()
+        self._won_by_others: dict[int, bytes] = {}
 
     # -- reading -------------------------------------------------------------------------------------------
 
-    def load(self) -> None:
-        """Find the newest version from the last checkpoint and the entries after it. Version -1: no table."""
-        self.version, self.files = self._read_checkpoint()
-        self._checkpoint_version = self.version
-        self.refresh_by_listing()
+    def load(self, *, is_empty_at_first: bool = False) -> None:
+        """Find the newest version from the last checkpoint and the entries after it. Version -1: no table.
 
-    def resume(self, version: int, files: Iterable[DataFile]) -> list[LogEntry]:
-        """Start from a known state instead of a checkpoint; answers with the entries after it."""
-        self.version = version
-        self.files = {file.name: file for file in files}
-        return self.refresh_by_listing()
+        ``is_empty_at_first``: entry 0 of such tables brings no rows, and is not read.
+        """
+        self.version, self.files = -1, {}
+        names = self._list_log()
+        if _LAST_CHECKPOINT in names:
+            self.version, self.files = self._read_checkpoint()
+            self._checkpoint_version = self.version
+        elif is_empty_at_first and self._entry_name(0) in names:
+            self.version = 0
+        self._read_entries(self._numbers_in(names))
+
+    def resume(self, version: int, files: Iterable[DataFile]) -> list[LogEntry] | None:
+        """Start from a known state instead of a checkpoint; answers with the entries after it.
+
+        None, and nothing is known, if the log does not have that version.
+        """
+        numbers = self._numbers_from(version)
+        if not numbers:
+            return None
+        self.version, self.files = version, {file.name: file for file in files}
+        return self._read_entries(numbers[1:])
+
+    def resume_at_end(self, version: int) -> bool:
+        """Start at a version if it is the newest of all, which one listing tells. False if it is not."""
+        if self._numbers_from(version) != [version]:
+            return False
+        self.version, self.files, self._fresh_at = version, {}, time.monotonic()
+        return True
+
+    def _numbers_from(self, version: int) -> list[int]:
+        """The entry of a version and all later ones, or nothing if that one is not there."""
+        self.version = version - 1
+        try:
+            names = self._list_log()
+            return self._numbers_in(names) if self._entry_name(version) in names else []
+        finally:
+            self.version = -1
 
     def refresh(self) -> list[LogEntry]:
         """The entries that have come since the last look: one request if there are none."""
         if time.monotonic() - self._fresh_at > LOG_RETENTION_DAYS * 86400 / 2:
             raise LogExpiredError(self._root)
-        entries = []
+        entries = self.follow_winners()
         while (body := self._store.get(self._entry_key(self.version + 1))) is not None:
             entries.append(self._apply(self.version + 1, body))
         self._fresh_at = time.monotonic()
         return entries
 
-    def refresh_by_listing(self) -> list[LogEntry]:
-        """As ``refresh``, by one listing and parallel reads: for a handle that may be far behind."""
-        listed = self._store.list(f"{self._root}/_delta_log", after=self._entry_key(self.version))
-        names = (_ENTRY_NAME.fullmatch(file.key.rsplit("/", 1)[-1]) for file in listed)
-        numbers = sorted(int(match[1]) for match in names if match)
-        for expected, number in enumerate(numbers, start=self.version + 1):
-            if number != expected:
-                raise MissingFileError(
-                    f"log entry {self._place(self._entry_key(expected))} is missing: the table has later ones"
-                )
-        entries = [self._apply(*read) for read in zip(numbers, self._read_entries(numbers), strict=True)]
-        self._fresh_at = time.monotonic()
-        return entries + self.refresh()
+    def follow_winners(self) -> list[LogEntry]:
+        """The entries that took the number of one of ours and were read then: no request."""
+        entries = []
+        while (body := self._won_by_others.pop(self.version + 1, None)) is not None:
+            entries.append(self._apply(self.version + 1, body))
+        return entries
 
     def read_rows(self, file: DataFile, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of a file, with ``entry`` filled in. Raises MissingFileError or CorruptFileError naming it."""
@@ -157,21 +164,26 @@ class DeltaLog:
         file = self.write_file(rows)._replace(first=0, last=0)
         return self._put(0, self._entry_body("CREATE TABLE", (file,), (), header=self._header()))
 
-    def write_file(self, rows: pa.Table) -> DataFile:
-        """Write rows as a Parquet file that no entry names yet. Its entries are not known yet (-1)."""
+    def write_file(self, rows: pa.Table, put: Callable[[str, bytes], None] | None = None) -> DataFile:
+        """Write rows as a Parquet file that no entry names yet. Its entries are not known yet (-1).
+
+        ``put`` is called in place of the store's, to write it later.
+        """
         name = f"{secrets.token_hex(16)}.parquet"
         sink = io.BytesIO()
         pq.write_table(rows, sink, compression="zstd", write_statistics=False, store_schema=False)
         body = sink.getvalue()
-        self._store.put(f"{self._root}/{name}", body)
+        (put or self._store.put)(f"{self._root}/{name}", body)
         return DataFile(name, len(body), rows.num_rows, digest.hash_bytes(body), -1, -1)
 
-    def put_rows(self, file: DataFile, number: int) -> bool:
+    def put_rows(self, file: DataFile, number: int, repeated: Sequence[Row] | None = None) -> bool:
         """Put entry ``number``, which adds the file. False if another writer has that number.
+
+        ``repeated``: the rows once more, for the entry itself, so that followers need not read the file.
 
         Raises StateUnknownError if the store does not say.
         """
-        body = self._entry_body("WRITE", (file._replace(first=number, last=number),), ())
+        body = self._entry_body("WRITE", (file._replace(first=number, last=number),), (), repeated=repeated)
         if not self._put(number, body):
             return False
         if number == self.version + 1:
@@ -183,7 +195,7 @@ class DeltaLog:
         due = self._due_for_compaction()
         if not due:
             return False
-        merged = pa.concat_tables([self.read_rows(file) for file in due])
+        merged = pa.concat_tables(self._in_parallel(self.read_rows, due))
         file = self.write_file(merged)._replace(first=due[0].first, last=due[-1].last)
         body = self._entry_body("OPTIMIZE", (file,), due, data_change=False)
         if not self._put(self.version + 1, body):
@@ -234,17 +246,21 @@ class DeltaLog:
                 if self._store.put_if_absent(key, body):
                     return True
             except StorageError as error:
-                failure = error
+                failure = _unsettled(error)
             try:
                 found = self._store.get(key)
             except StorageError as error:
                 failure, is_absent = error, False
+                if isinstance(error, StoreUnavailableError):
+                    break  # after retries of the store's own
             else:
+                if found is not None and found != body:
+                    self._won_by_others[number] = found
                 if found is not None:
                     return found == body
                 is_absent = True
             time.sleep(0.01 * 2**attempt)
-        if failure is not None and is_absent and self._store.location.scheme in ("file", "memory"):
+        if failure is not None and is_absent and not self._store.location.is_remote:
             raise failure  # a local store that failed and holds no entry has not written one
         raise StateUnknownError(
             f"the store did not say whether log entry {self._place(key)} was written: "
@@ -252,16 +268,48 @@ class DeltaLog:
         ) from failure
 
     def _entry_key(self, number: int) -> str:
-        return f"{self._root}/_delta_log/{number:020d}.json"
+        return f"{self._root}/_delta_log/{self._entry_name(number)}"
+
+    @staticmethod
+    def _entry_name(number: int) -> str:
+        return f"{number:020d}.json"
 
     def _place(self, key: str) -> str:
         return str(self._store.location.child(key))
 
-    def _read_entries(self, numbers: list[int]) -> list[bytes]:
-        if self._store.location.scheme in ("file", "memory"):  # starting a thread takes longer than a read
-            return [self._read_entry(number) for number in numbers]
+    def _list_log(self) -> list[str]:
+        """Names in the log's folder, without the entries up to the version."""
+        listed = self._store.list(f"{self._root}/_delta_log", after=self._entry_key(self.version))
+        return [file.key.rsplit("/", 1)[-1] for file in listed]
+
+    def _numbers_in(self, names: list[str]) -> list[int]:
+        """Numbers of the entries after the version, without a gap.
+
+        A folder that is listed while entries are put may show only the later of two, so gaps are looked at again.
+        """
+        for _ in range(_LISTING_TRIES):
+            found = sorted(int(match[1]) for match in map(_ENTRY_NAME.fullmatch, names) if match)
+            numbers = [number for number in found if number > self.version]
+            expected = range(self.version + 1, self.version + 1 + len(numbers))
+            if numbers == list(expected):
+                return numbers
+            names = self._list_log()
+        missing = next(number for number in expected if number not in numbers)
+        raise MissingFileError(
+            f"log entry {self._place(self._entry_key(missing))} is missing: the table has later ones"
+        )
+
+    def _read_entries(self, numbers: list[int]) -> list[LogEntry]:
+        bodies = self._in_parallel(self._read_entry, numbers)
+        entries = [self._apply(*read) for read in zip(numbers, bodies, strict=True)]
+        self._fresh_at = time.monotonic()
+        return entries
+
+    def _in_parallel(self, read: Callable[[Item], Value], items: Sequence[Item]) -> list[Value]:
+        if not self._store.location.is_remote:  # starting a thread takes longer than a read
+            return [read(item) for item in items]
         with ThreadPoolExecutor(_PARALLEL_READS) as pool:
-            return list(pool.map(self._read_entry, numbers))
+            return list(pool.map(read, items))
 
     def _read_entry(self, number: int) -> bytes:
         body = self._store.get(self._entry_key(number))
@@ -277,9 +325,12 @@ class DeltaLog:
         *,
         data_change: bool = True,
         header: Iterable[dict[str, Any]] = (),
+        repeated: Sequence[Row] | None = None,
     ) -> bytes:
         now = int(time.time() * 1000)
         info: dict[str, Any] = {"timestamp": now, "operation": operation, "engineInfo": "lakespark"}
+        if repeated is not None:
+            info["rows"] = repeated
         actions: list[dict[str, Any]] = [{"commitInfo": info}, *header]
         actions += [
             {
@@ -309,7 +360,7 @@ class DeltaLog:
             for file in added
         ]
         info["actions"] = len(actions)  # an entry cut off between two lines is valid JSON still
-        return "\n".join(json.dumps(action, separators=(",", ":")) for action in actions).encode()
+        return sealed("\n".join(json.dumps(action, separators=(",", ":")) for action in actions).encode())
 
     def _header(self) -> list[dict[str, Any]]:
         token = secrets.token_hex(16)
@@ -327,48 +378,34 @@ class DeltaLog:
         return [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, {"metaData": metadata}]
 
     def _apply(self, number: int, body: bytes) -> LogEntry:
-        added, removed, is_data_change = [], [], True
         try:
-            for action in _actions(body):
-                if "add" in action:
-                    add = action["add"]
-                    is_data_change = add["dataChange"]
-                    added.append(_data_file(add))
-                elif "remove" in action:
-                    removed.append(action["remove"]["path"])
-        except (ValueError, LookupError, TypeError) as error:
+            entry = parse_entry(number, body)
+        except ValueError as error:
             place = self._place(self._entry_key(number))
-            raise CorruptFileError(f"log entry {place} cannot be read: {error!r}") from error
-        for name in removed:
+            raise CorruptFileError(f"log entry {place} cannot be read: {error}") from error
+        for name in entry.removed:
             self.files.pop(name, None)
-        for file in added:
+        for file in entry.added:
             self.files[file.name] = file
         self.version = number
-        return LogEntry(number, tuple(added), tuple(removed), is_data_change)
+        return entry
 
     def _read_checkpoint(self) -> tuple[int, dict[str, DataFile]]:
-        pointer = self._store.get(f"{self._root}/_delta_log/_last_checkpoint")
+        pointer = self._store.get(f"{self._root}/_delta_log/{_LAST_CHECKPOINT}")
         if pointer is None:
             return -1, {}
         try:
             version = int(json.loads(pointer)["version"])
             body = self._store.get(f"{self._root}/_delta_log/{version:020d}.checkpoint.parquet")
             adds = pq.read_table(pa.BufferReader(body), columns=["add"])["add"].to_pylist()
-            files = [_data_file(add) for add in adds if add and add["path"]]
+            files = [data_file(add) for add in adds if add and add["path"]]
         except (ValueError, KeyError, TypeError, pa.ArrowException, OSError):
             return -1, {}  # a checkpoint is derived: without it every entry is read
         return version, {file.name: file for file in files}
 
 
-def _actions(body: bytes) -> list[dict[str, Any]]:
-    actions = [json.loads(line) for line in body.splitlines()]
-    if actions[0]["commitInfo"]["actions"] != len(actions):
-        raise ValueError(f"it is cut short after {len(actions)} lines")
-    return actions
-
-
-def _data_file(add: dict[str, Any]) -> DataFile:
-    rows = json.loads(add["stats"])["numRecords"]
-    tags = dict(add["tags"])  # a mapping in a log entry, pairs in a checkpoint
-    first, last = int(tags["firstEntry"]), int(tags["lastEntry"])
-    return DataFile(add["path"], add["size"], rows, tags["sha256"], first, last)
+def _unsettled(error: StorageError) -> StorageError:
+    """The failure of a write that may have taken effect. Raises one that says that nothing was written."""
+    if isinstance(error, StoreRefusedError | UnsafeStoreError):
+        raise error
+    return error

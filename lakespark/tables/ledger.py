@@ -16,6 +16,8 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,22 +25,48 @@ import pyarrow.parquet as pq
 from lakespark import digest
 from lakespark.errors import (
     AmbiguousRefError,
+    BadRequestException,
     ContentionError,
+    MissingFileError,
     RepositoryNotFoundError,
     StateUnknownError,
     StorageError,
     UnsupportedFormatError,
 )
-from lakespark.model import CommitRecord, Operation, OperationInfo, RefChange, RefState
+from lakespark.model import CommitRecord, Operation, OperationInfo, RefChange, RefState, SettingChange
 from lakespark.storage import Store
-from lakespark.tables import ledger_rows
-from lakespark.tables.delta_log import DataFile, DeltaLog, LogEntry, LogExpiredError
+from lakespark.storage.background import Background
+from lakespark.tables import ledger_rows, operation_log
+from lakespark.tables.delta_log import DeltaLog, LogExpiredError
+from lakespark.tables.log_entry import DataFile, LogEntry
 
 ROOT = "_lakespark/ledger"
 SNAPSHOT = f"{ROOT}/_state/latest.parquet"
 KNOWN_FEATURES = frozenset({"ranges-v1", "staging-v1"})
 _TRIES = 40
+_SNAPSHOT_ENTRIES = 4
+"""A snapshot is written after so many entries; later where there are many refs to write."""
+_REFS_AN_ENTRY = 256
+_REPEATED_BYTES = 16 << 10
+"""The rows of an operation stand in the log entry too, if they are no larger than this as JSON."""
 _SHORTEST_PREFIX = 4
+_COLUMNS_OF_COMMITS = ("entry", "position", "kind", "name", "commit", "idempotency_key")
+
+
+class IdempotencyKey(NamedTuple):
+    """A caller's name for one operation, with what it does to which ref: the same name lands once."""
+
+    value: str
+    verb: str
+    ref: str
+
+
+class Snapshot(NamedTuple):
+    """The state at one version of the ledger: its live files, and the rows that say it."""
+
+    version: int
+    files: list[DataFile]
+    rows: list[ledger_rows.Row]
 
 
 class Ledger:
@@ -48,18 +76,42 @@ class Ledger:
         self._store = store
         self._user = user
         self._lock = threading.RLock()
+        self.background = Background(store.location)
+        """What a deciding thread starts here is done before its operation lands."""
+        self._of_thread = threading.local()
+        self._looks_begun = 0
+        self._looks_done = 0
         self._clear()
 
     # -- reading -------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Follow the log to its end. Raises RepositoryNotFoundError if there is no ledger."""
+        """Follow the log to its end. Raises RepositoryNotFoundError if there is no ledger.
+
+        A look that began after this call serves it, whichever thread took it. While an operation decides, its
+        thread keeps to the look that ``operate`` took.
+        """
+        if getattr(self._of_thread, "is_deciding", False):
+            return
+        wanted = self._looks_begun + 1
         with self._lock:
-            try:
-                self._catch_up()
-            except BaseException:
-                self._clear()  # nothing may be decided on entries that were not followed to their end
-                raise
+            if self._looks_done < wanted:
+                self._look()
+
+    def _look(self) -> None:
+        self._looks_begun = look = self._looks_begun + 1
+        with self._whole_or_cleared():
+            self._catch_up()
+        self._looks_done = look
+
+    @contextlib.contextmanager
+    def _whole_or_cleared(self) -> Iterator[None]:
+        """Nothing may be decided on entries that were not followed to their end."""
+        try:
+            yield
+        except BaseException:
+            self._clear()
+            raise
 
     def exists(self) -> bool:
         """Whether there is a ledger at all."""
@@ -129,16 +181,11 @@ class Ledger:
             return sorted(self._commits.values(), key=lambda record: record.number)
 
     def operations(self) -> Iterator[tuple[OperationInfo, tuple[RefChange, ...]]]:
-        """Every operation with its ref changes, the newest first."""
+        """Every operation with its ref changes, the newest first, as of the last refresh."""
         with self._lock:
             self._require_state()
             files = sorted(self._log.files.values(), key=lambda file: -file.last)
-        for file in files:
-            rows = self._log.read_rows(file).sort_by([("entry", "descending"), ("position", "ascending")]).to_pylist()
-            for row in rows:
-                if row["kind"] == "operation":
-                    changes = [r for r in rows if r["entry"] == row["entry"] and r["kind"] in ("branch", "tag")]
-                    yield ledger_rows.operation_info(row), tuple(map(ledger_rows.ref_change, changes))
+        yield from operation_log.operations(self._log.read_rows(file) for file in files)
 
     # -- writing -------------------------------------------------------------------------------------------
 
@@ -146,49 +193,105 @@ class Ledger:
         """Put entry 0 of a new repository. False if there is a ledger already."""
         rows = ledger_rows.operation_rows(operation, user=self._user, at=int(time.time()), write_id=_write_id())
         rows += [ledger_rows.feature_row(name) for name in sorted(KNOWN_FEATURES)]
-        rows += [ledger_rows.setting_row(name, value) for name, value in settings.items()]
+        rows += [ledger_rows.setting_row(SettingChange(name, None, value)) for name, value in settings.items()]
+        self.background.settle()
         return self._log.create_with(ledger_rows.to_table(rows))
 
-    def operate(self, decide: Callable[[], Operation]) -> Operation:
+    def operate(self, decide: Callable[[], Operation], *, key: IdempotencyKey | None = None) -> Operation:
         """Land one operation: decide on the newest state, put it, and decide again if the state has moved.
 
         ``decide`` states what it expects by the ``before`` of its ref changes; entries of other writers that
-        touch none of that do not disturb it. Raises ContentionError after a bounded number of tries.
+        touch none of that do not disturb it. If an operation has landed under the key already, that one is
+        answered and nothing is decided. Raises ContentionError after a bounded number of tries, and
+        BadRequestException for the key of another operation.
         """
+        operation: Operation | None = None
+        self.background.drop()
         for attempt in range(_TRIES):
             self.refresh()
-            operation = decide()
-            if self._land(operation):
-                return operation
+            landed = self._landed_under(key)
+            if landed is not None:
+                return landed
+            settings = self.settings()
+            operation = self._decided(decide)
+            landed_as = None if operation is None else self._land(operation, settings, key)
+            if operation is not None and landed_as is not None:
+                return replace(operation, landed=landed_as)
             time.sleep(random.uniform(0, min(0.5, 0.002 * 2**attempt)))  # noqa: S311 - jitter, not a secret
-        raise ContentionError(
-            f"{operation.verb} lost to other writers {_TRIES} times in a row; nothing was changed, try again"
-        )
+        what = operation.verb if operation else "the operation"
+        raise ContentionError(f"{what} lost to other writers {_TRIES} times in a row; nothing was changed, try again")
 
-    def _land(self, operation: Operation) -> bool:
-        rows = ledger_rows.operation_rows(operation, user=self._user, at=int(time.time()), write_id=_write_id())
+    def _decided(self, decide: Callable[[], Operation]) -> Operation | None:
+        """What was decided on one look at the state; None if a file was missing that a newer state does not name."""
+        self.background.settle()  # what an earlier try has written may be used again
+        version = self.version
+        self._of_thread.is_deciding = True
+        try:
+            return decide()
+        except MissingFileError:
+            self._of_thread.is_deciding = False
+            self.refresh()
+            if self.version == version:
+                raise
+            return None
+        finally:
+            self._of_thread.is_deciding = False
+
+    def _land(self, operation: Operation, settings: dict[str, str], key: IdempotencyKey | None) -> OperationInfo | None:
+        rows = ledger_rows.operation_rows(
+            operation, user=self._user, at=int(time.time()), write_id=_write_id(), key=key.value if key else None
+        )
+        file = self._log.write_file(ledger_rows.to_table(rows), put=self._put_soon)
+        self.background.settle()
         with self._lock:
             self._require_state()
-            if not self._holds(operation):
-                return False
-            file = self._log.write_file(ledger_rows.to_table(rows))
-            while not self._log.put_rows(file, self._log.version + 1):
-                self.refresh()
-                if not self._holds(operation):
-                    return False
-            self._apply_rows({"entry": self._log.version, "position": i, **row} for i, row in enumerate(rows))
+            if not self._holds(operation, settings, key):
+                return None
+            while not self._log.put_rows(file, self._log.version + 1, _repeatable(rows)):
+                with self._whole_or_cleared():
+                    self._follow(self._log.follow_winners())
+                if not self._holds(operation, settings, key):
+                    return None
+            rows = [{"entry": self._log.version, "position": i, **row} for i, row in enumerate(rows)]
+            self._apply_rows(rows)
             self._tidy()
-        return True
+        return operation_log.operation(rows)[0]
 
-    def _holds(self, operation: Operation) -> bool:
-        """Whether the state is still the one that the operation was decided on."""
+    def _put_soon(self, name: str, body: bytes) -> None:
+        self.background.start(lambda: self._store.put(name, body))
+
+    def _landed_under(self, key: IdempotencyKey | None) -> Operation | None:
+        if key is None:
+            return None
+        with self._lock:
+            while key.value not in self._keys and self._unread:
+                self._read_next_commits()
+            number = self._keys.get(key.value)
+            if number is None:
+                return None
+            file = next(file for file in self._log.files.values() if file.first <= number <= file.last)
+        rows = [row for row in _in_order(self._log.read_rows(file)) if row["entry"] == number]
+        info, changes = operation_log.operation(rows)
+        if (info.verb, changes[0].name) != (key.verb, key.ref):
+            raise BadRequestException(
+                f"the idempotency key {key.value!r} was used before, for {info.verb} of {changes[0].name!r}: "
+                "give each operation a key of its own"
+            )
+        return Operation(info.verb, changes, details=tuple(info.details.items()), landed=info)
+
+    def _holds(self, operation: Operation, settings: dict[str, str], key: IdempotencyKey | None) -> bool:
+        """Whether the state, all settings included, is still the one that the operation was decided on."""
         refs_hold = all(self._refs.get(change.name) == change.before for change in operation.changes)
-        return refs_hold and not any(record.commit.id in self._commits for record in operation.commits)
+        is_new = not any(record.commit.id in self._commits for record in operation.commits)
+        is_first = key is None or key.value not in self._keys
+        return refs_hold and is_new and is_first and self._settings == settings
 
     def _tidy(self) -> None:
         """Compact and write the snapshot if it is time. Derived work: a failing store does not fail its caller."""
         with contextlib.suppress(StorageError, StateUnknownError):
             while self._log.compact():
+                pass
+            if self._log.version - self._snapshot_version >= max(_SNAPSHOT_ENTRIES, len(self._refs) // _REFS_AN_ENTRY):
                 self._write_snapshot()
             self._log.checkpoint_if_due()
 
@@ -200,7 +303,9 @@ class Ledger:
         self._settings: dict[str, str] = {}
         self._features: set[str] = set()
         self._commits: dict[str, CommitRecord] = {}
+        self._keys: dict[str, int] = {}
         self._unread: list[DataFile] = []
+        self._snapshot_version = -1
 
     def _catch_up(self) -> None:
         if self._log.version < 0:
@@ -232,17 +337,15 @@ class Ledger:
         body = self._store.get(SNAPSHOT)
         if body is None:
             return False
-        try:
-            table = pq.ParquetFile(pa.BufferReader(body)).read(use_threads=False)
-            rows, about = table.to_pylist(), table.schema.metadata
-            version, files = int(about[b"version"]), [DataFile(*file) for file in json.loads(about[b"files"])]
-            is_whole = about[b"check"].decode() == _check(version, files, rows)
-        except (pa.ArrowException, OSError, KeyError, ValueError, TypeError):
+        snapshot = parse_snapshot(body)
+        if snapshot is None:
             return False
-        if not is_whole:
+        version, files, rows = snapshot
+        entries = self._log.resume(version, files)
+        if entries is None:
             return False
         self._unread = sorted(files, key=lambda file: file.last)
-        entries = self._log.resume(version, files)
+        self._snapshot_version = version
         self._apply_rows(rows)
         self._follow(entries)
         return True
@@ -250,7 +353,7 @@ class Ledger:
     def _write_snapshot(self) -> None:
         heads = {state.commit_id for state in self._refs.values()}
         rows: list[ledger_rows.Row] = [ledger_rows.ref_row(RefChange(n, None, s)) for n, s in self._refs.items()]
-        rows += [ledger_rows.setting_row(name, value) for name, value in self._settings.items()]
+        rows += [ledger_rows.setting_row(SettingChange(name, None, value)) for name, value in self._settings.items()]
         rows += [ledger_rows.feature_row(name) for name in sorted(self._features)]
         for head in heads:
             record = self.commit(head)
@@ -266,17 +369,22 @@ class Ledger:
         sink = io.BytesIO()
         pq.write_table(table, sink, compression="zstd", write_statistics=False)
         self._store.put(SNAPSHOT, sink.getvalue())
+        self._snapshot_version = self._log.version
 
     def _follow(self, entries: Iterable[LogEntry]) -> None:
         for entry in entries:
-            if entry.is_data_change:
+            if entry.rows is not None:
+                self._apply_rows({"entry": entry.number, "position": i, **row} for i, row in enumerate(entry.rows))
+            elif entry.is_data_change:
                 for file in entry.added:
                     self._apply_rows(_in_order(self._log.read_rows(file)))
 
     def _apply_rows(self, rows: Iterable[ledger_rows.Row]) -> None:
         for row in rows:
             kind = row["kind"]
-            if kind == "commit":
+            if kind == "operation":
+                self._note_key(row)
+            elif kind == "commit":
                 self._commits.setdefault(row["name"], ledger_rows.commit_record(row))
             elif kind in ("branch", "tag"):
                 change = ledger_rows.ref_change(row)
@@ -285,9 +393,18 @@ class Ledger:
                 else:
                     self._refs[change.name] = change.after
             elif kind == "setting":
-                self._settings[row["name"]] = row["value"]
+                setting = ledger_rows.setting_change(row)
+                if setting.after is None:
+                    self._settings.pop(setting.name, None)
+                else:
+                    self._settings[setting.name] = setting.after
             elif kind == "feature":
                 self._require(row["name"])
+
+    def _note_key(self, row: ledger_rows.Row) -> None:
+        key = row.get("idempotency_key")
+        if key is not None:
+            self._keys[key] = row["entry"]
 
     def _require(self, feature: str) -> None:
         if feature not in KNOWN_FEATURES:
@@ -298,10 +415,12 @@ class Ledger:
         self._features.add(feature)
 
     def _read_next_commits(self) -> None:
-        table = self._log.read_rows(self._unread[-1], ["entry", "position", "kind", "name", "commit"])
+        table = self._log.read_rows(self._unread[-1], _COLUMNS_OF_COMMITS)
         self._unread.pop()
         for row in _in_order(table):
-            if row["kind"] == "commit":
+            if row["kind"] == "operation":
+                self._note_key(row)
+            elif row["kind"] == "commit":
                 record = ledger_rows.commit_record(row)
                 known = self._commits.get(record.commit.id)
                 if known is None or record.number < known.number:
@@ -315,6 +434,18 @@ class Ledger:
             return list(self._commits)
 
 
+def parse_snapshot(body: bytes) -> Snapshot | None:
+    """A snapshot, or None for one that is not as it was written."""
+    try:
+        table = pq.ParquetFile(pa.BufferReader(body)).read(use_threads=False)
+        rows, about = table.to_pylist(), table.schema.metadata
+        version, files = int(about[b"version"]), [DataFile(*file) for file in json.loads(about[b"files"])]
+        is_whole = about[b"check"].decode() == _check(version, files, rows)
+    except (pa.ArrowException, OSError, KeyError, ValueError, TypeError):
+        return None
+    return Snapshot(version, files, rows) if is_whole else None
+
+
 def _in_order(table: pa.Table) -> list[ledger_rows.Row]:
     rows: list[ledger_rows.Row] = table.to_pylist()
     return sorted(rows, key=lambda row: (row["entry"], row["position"]))
@@ -323,6 +454,10 @@ def _in_order(table: pa.Table) -> list[ledger_rows.Row]:
 def _check(version: int, files: list[DataFile], rows: list[ledger_rows.Row]) -> str:
     """What a snapshot says, as a SHA-256: one that was altered is as good as lost."""
     return digest.hash_bytes(json.dumps([version, files, rows]).encode())
+
+
+def _repeatable(rows: list[ledger_rows.Row]) -> list[ledger_rows.Row] | None:
+    return rows if len(json.dumps(rows)) <= _REPEATED_BYTES else None
 
 
 def _write_id() -> str:

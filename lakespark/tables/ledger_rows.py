@@ -12,7 +12,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakespark.model import Commit, CommitRecord, FileRef, Operation, OperationInfo, RefChange, RefState, Sealed
+from lakespark.model import (
+    Commit,
+    CommitRecord,
+    FileRef,
+    Operation,
+    RefChange,
+    RefState,
+    Sealed,
+    SettingChange,
+)
 
 _TEXT_MAP = pa.map_(pa.string(), pa.string())
 _REF_STATE = pa.struct(
@@ -46,6 +55,7 @@ LEDGER_SCHEMA = pa.schema(
         ("at", pa.int64()),
         ("name", pa.string()),
         ("value", pa.string()),
+        ("value_before", pa.string()),
         ("details", _TEXT_MAP),
         ("idempotency_key", pa.string()),
         ("before", _REF_STATE),
@@ -53,25 +63,28 @@ LEDGER_SCHEMA = pa.schema(
         ("commit", _COMMIT),
     ]
 )
-"""``name`` is the operation's verb, the ref, the setting or the feature; ``value`` the setting's value."""
+"""``name`` is the operation's verb, the ref, the setting or the feature; ``value`` the setting's value, null where the
+operation takes it away, and ``value_before`` the one that it had, null where it had none.
+"""
 
 _NUMBER_BITS = 20
 
 Row = dict[str, Any]
 
 
-def operation_rows(operation: Operation, *, user: str, at: int, write_id: str) -> list[Row]:
+def operation_rows(operation: Operation, *, user: str, at: int, write_id: str, key: str | None = None) -> list[Row]:
     """The rows of one operation, without their entry number."""
     head = {"kind": "operation", "name": operation.verb, "user": user, "at": at, "details": dict(operation.details)}
-    rows = [{**head, "write_id": write_id}]
+    rows = [{**head, "write_id": write_id, "idempotency_key": key}]
     rows += [{"kind": "commit", "name": record.commit.id, "commit": commit_row(record)} for record in operation.commits]
     rows += [ref_row(change) for change in operation.changes]
+    rows += [setting_row(change) for change in operation.settings]
     return rows
 
 
-def setting_row(name: str, value: str) -> Row:
-    """A row that sets a setting."""
-    return {"kind": "setting", "name": name, "value": value}
+def setting_row(change: SettingChange) -> Row:
+    """The row of one setting's change."""
+    return {"kind": "setting", "name": change.name, "value": change.after, "value_before": change.before}
 
 
 def feature_row(name: str) -> Row:
@@ -140,9 +153,9 @@ def ref_change(row: Mapping[str, Any]) -> RefChange:
     return RefChange(row["name"], _state(row["kind"], row["before"]), _state(row["kind"], row["after"]))
 
 
-def operation_info(row: Mapping[str, Any]) -> OperationInfo:
-    """An operation from its row."""
-    return OperationInfo(row["entry"], row["name"], row["user"], row["at"], dict(row["details"] or ()))
+def setting_change(row: Mapping[str, Any]) -> SettingChange:
+    """A setting's change from its row."""
+    return SettingChange(row["name"], row["value_before"], row["value"])
 
 
 def _state_row(state: RefState | None) -> Row | None:

@@ -22,7 +22,8 @@ import pyarrow.compute as pc
 from lakespark.entries import ENTRY_COLUMNS, ENTRY_SCHEMA
 from lakespark.errors import MissingFileError, StateUnknownError, StorageError
 from lakespark.storage import Store
-from lakespark.tables.delta_log import DeltaLog, LogEntry, LogExpiredError
+from lakespark.tables.delta_log import DeltaLog, LogExpiredError
+from lakespark.tables.log_entry import DataFile, LogEntry
 
 ROOT = "_lakespark/staging"
 
@@ -125,12 +126,15 @@ class StagingTable:
         with self._lock:
             self._log.create()
 
-    def append(self, rows: pa.Table) -> None:
-        """Append a batch as the next entry, whatever comes before it."""
+    def write_file(self, rows: pa.Table) -> DataFile:
+        """Write a batch that is to be appended: no entry names it yet."""
+        return self._log.write_file(rows)
+
+    def append(self, rows: pa.Table, file: DataFile) -> None:
+        """Append a batch, which stands in the file, as the next entry, whatever comes before it."""
         with self._lock:
             if self._log.version < 0:
                 self.refresh()
-            file = self._log.write_file(rows)
             while not self._log.put_rows(file, self._log.version + 1):
                 self.refresh()
             self._appended(rows)
@@ -158,7 +162,10 @@ class StagingTable:
         with self._lock:
             if above < self._forgotten:
                 self._clear()
-            self.refresh()
+            if self._log.version < 0 and above > 0 and self._log.resume_at_end(above):
+                self._forgotten = above  # a sealed token whose rows are all committed: none of them is read
+            else:
+                self.refresh()
             return StagedPart(above, self._log.version, tuple(self._batches), self._lookup)
 
     def forget(self, upto: int) -> None:
@@ -179,7 +186,7 @@ class StagingTable:
         self._load()
 
     def _load(self) -> None:
-        self._log.load()
+        self._log.load(is_empty_at_first=True)
         if self._log.version < 0:
             raise MissingFileError(f"the staging table of token {self.token} is missing")
         for file in sorted(self._log.files.values(), key=lambda file: file.first):

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from lakespark import digest
 from lakespark.entries import ENTRY_COLUMNS, ENTRY_SCHEMA
 from lakespark.model import FileRef
 from lakespark.storage import Store
+from lakespark.storage.background import Background
 from lakespark.tree.metarange import RangeRef, parse_parquet, read_checked
 
 ROOT = "_lakespark/ranges"
@@ -88,12 +90,13 @@ class RangeReader:
 
 
 class RangeWriter:
-    """Cuts sorted entries into ranges and writes those that are new."""
+    """Cuts sorted entries into ranges and writes those that are new: few of them in the background."""
 
-    def __init__(self, store: Store, reader: RangeReader, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, store: Store, reader: RangeReader, pool: ThreadPoolExecutor, background: Background) -> None:
         self._store = store
         self._reader = reader
         self._pool = pool
+        self._background = background
 
     def write(self, rows: pa.Table, cuts: np.ndarray, reuse: Mapping[str, RangeRef]) -> list[RangeRef]:
         """Write the ranges that ``reuse`` (by range id) does not hold.
@@ -108,18 +111,25 @@ class RangeWriter:
         starts = np.concatenate(([0], ends[:-1]))
         folder = f"{ROOT}/{secrets.token_hex(16)}"
         is_small = len(ends) <= CACHED_RANGES
+        small: list[tuple[str, bytes]] = []
 
         def write(number: int) -> RangeRef:
             part = rows.slice(starts[number], ends[number] - starts[number]).combine_chunks()
             range_id = hash_range(part)
             if range_id in reuse:
                 return reuse[range_id]
-            ref = _write_range(self._store, f"{folder}/{number:06d}.parquet", part, range_id)
+            ref, body = range_file(f"{folder}/{number:06d}.parquet", part, range_id)
             if is_small:
                 self._reader.remember(ref.file, part)
+                small.append((ref.file, body))
+            else:
+                self._store.put(ref.file, body)
             return ref
 
-        return list(self._pool.map(write, range(len(ends))))
+        written = list(self._pool.map(write, range(len(ends))))
+        for file in small:
+            self._background.start(partial(self._store.put, *file))
+        return written
 
 
 def _row_at(table: pa.Table, path: str) -> dict[str, Any] | None:
@@ -148,7 +158,8 @@ def _encode(rows: pa.Table) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(pc.binary_join_element_wise(length, rows["path"], ":"), rows["identity"], "64:")
 
 
-def _write_range(store: Store, key: str, rows: pa.Table, range_id: str) -> RangeRef:
+def range_file(key: str, rows: pa.Table, range_id: str) -> tuple[RangeRef, bytes]:
+    """The file of a range, sorted by path, that is to lie at ``key``: how trees name it, and its bytes."""
     sink = io.BytesIO()
     pq.write_table(
         rows,
@@ -160,8 +171,7 @@ def _write_range(store: Store, key: str, rows: pa.Table, range_id: str) -> Range
         store_schema=False,
     )
     body = sink.getvalue()
-    store.put(key, body)
-    return RangeRef(
+    ref = RangeRef(
         min_path=rows["path"][0].as_py(),
         max_path=rows["path"][-1].as_py(),
         range_id=range_id,
@@ -170,3 +180,4 @@ def _write_range(store: Store, key: str, rows: pa.Table, range_id: str) -> Range
         count=rows.num_rows,
         bytes=pc.sum(rows["size_bytes"]).as_py(),
     )
+    return ref, body

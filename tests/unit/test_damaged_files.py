@@ -40,6 +40,12 @@ def namespace(tmp_path):
     return tmp_path / "ns"
 
 
+def without_snapshot(namespace):
+    """The namespace with nothing but the log to tell the state of its ledger."""
+    (namespace / ledgers.SNAPSHOT).unlink()
+    return namespace
+
+
 def opened(namespace):
     """A new handle, which has cached nothing."""
     return lakespark.Repository.open(namespace, user="ann")
@@ -119,7 +125,7 @@ def table_files(namespace, folder):
 @pytest.mark.parametrize("how", DAMAGES)
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_damaged_data_file_of_the_ledger_is_named(namespace, how, number):
-    file = table_files(namespace, ledgers.ROOT)[number]
+    file = table_files(without_snapshot(namespace), ledgers.ROOT)[number]
     error = damage(file, how)
     for read in (
         lambda repo: list(repo.branches()),
@@ -135,7 +141,7 @@ def test_a_damaged_data_file_of_the_ledger_is_named(namespace, how, number):
 
 @pytest.mark.parametrize("how", ["empty", "cut short", "garbage"])
 def test_a_damaged_log_entry_of_the_ledger_is_named(namespace, how):
-    entries = sorted((namespace / ledgers.ROOT / "_delta_log").glob("*.json"))
+    entries = sorted((without_snapshot(namespace) / ledgers.ROOT / "_delta_log").glob("*.json"))
     whole = entries[1].read_bytes()
     error = damage(entries[1], how)
     repo = opened(namespace)
@@ -147,7 +153,7 @@ def test_a_damaged_log_entry_of_the_ledger_is_named(namespace, how):
 
 
 def test_a_missing_log_entry_is_named(namespace):
-    entries = sorted((namespace / ledgers.ROOT / "_delta_log").glob("*.json"))
+    entries = sorted((without_snapshot(namespace) / ledgers.ROOT / "_delta_log").glob("*.json"))
     damage(entries[1], "missing")
     with pytest.raises(MissingFileError, match=f"{names_the_file(entries[1])} is missing: the table has later ones"):
         opened(namespace).branch("main").get_commit()

@@ -82,7 +82,7 @@ def test_the_tree_depends_on_the_contents_and_untouched_ranges_keep_their_files(
         assert all(ref == known[ref.range_id] for ref in tree.ranges if ref.range_id in known)
         found = {path: identity for path, identity, _ in entries_of(engine.read_ranges(tree.ranges, ENTRY_COLUMNS))}
         assert list(found.items()) == [(path, entry.identity) for path, entry in now.items()]
-        assert read_metarange(store, write_metarange(store, tree)) == tree
+        assert read_metarange(store, write_metarange(store.put, tree)) == tree
 
 
 @settings(max_examples=40, deadline=None)
