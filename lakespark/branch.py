@@ -17,15 +17,16 @@ from lakespark.model import Change, Commit, RefChange
 from lakespark.names import check_path
 from lakespark.objects import StoredObject, WriteableObject
 from lakespark.operations import commit as commits
-from lakespark.operations import data_files, incoming, refs, writes
+from lakespark.operations import data_files, incoming, refs, undo, writes
 from lakespark.operations import diff as diffs
 from lakespark.operations import merge as merges
 from lakespark.operations.data_sets import WriteMode
 from lakespark.operations.merge import Wanted
+from lakespark.operations.merge_many import merge_many
 from lakespark.operations.opened import EngineName
 from lakespark.operations.resolve import branch_state
 from lakespark.operations.three_way import Strategy
-from lakespark.reference import Reference, as_changes
+from lakespark.reference import MergeResult, Reference, as_changes
 from lakespark.tables.staging import staged_rows, staged_table
 
 if TYPE_CHECKING:
@@ -131,6 +132,14 @@ class Branch(_StagingBranch):
         """Delete the branch with what is uncommitted on it. Raises ForbiddenException for the default branch."""
         refs.delete_branch(self._repository.opened, self._id)
 
+    def restore(self) -> Branch:
+        """Bring the branch back as it was when it was last deleted, with what was uncommitted on it.
+
+        Raises RefNotFoundError if no branch of that name was deleted, NameTakenError.
+        """
+        undo.restore_branch(self._repository.opened, self._id)
+        return self
+
     @property
     def head(self) -> Reference:
         """The commit that the branch points at now."""
@@ -145,8 +154,12 @@ class Branch(_StagingBranch):
         date: int | None = None,
         allow_empty: bool = False,
         engine: EngineName | None = None,
+        idempotency_key: str | None = None,
     ) -> Reference:
-        """Commit what is staged. ``date`` in unix seconds. Raises NothingToCommitError unless ``allow_empty``."""
+        """Commit what is staged. ``date`` in unix seconds. Raises NothingToCommitError unless ``allow_empty``.
+
+        ``idempotency_key``: repeated with the same one, the commit answers with what it did the first time.
+        """
         record = commits.commit(
             self._repository.opened,
             self._id,
@@ -156,8 +169,42 @@ class Branch(_StagingBranch):
             date=date,
             allow_empty=allow_empty,
             engine=engine,
+            idempotency_key=idempotency_key,
         )
         return Reference(self._repository, record.commit.id)
+
+    def merge_all(
+        self,
+        sources: Sequence[str | Reference],
+        *,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        strategy: Strategy | None = None,
+        allow_empty: bool = False,
+        committer: str | None = None,
+        date: int | None = None,
+        engine: EngineName | None = None,
+        idempotency_key: str | None = None,
+    ) -> list[MergeResult | None]:
+        """Merge many refs into this branch, in their order, as one operation: all of them or none.
+
+        Each gets a merge commit of its own. A result a source; None for one that the branch had all of already.
+        For the rest see ``merge_into``. Raises MergeConflictError that names the source it stands for,
+        DirtyBranchError, and NothingToMergeError if the branch has everything.
+        """
+        wanted = Wanted(
+            message=message,
+            metadata=metadata,
+            committer=committer,
+            date=date,
+            strategy=strategy,
+            allow_empty=allow_empty,
+            engine=engine,
+            idempotency_key=idempotency_key,
+        )
+        named = sources if isinstance(sources, str) else [str(source) for source in sources]
+        outcomes = merge_many(self._repository.opened, named, self._id, wanted)
+        return [None if outcome is None else MergeResult.of(outcome) for outcome in outcomes]
 
     def revert(
         self,

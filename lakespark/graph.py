@@ -8,7 +8,7 @@ ends as soon as the answer is settled, without it the whole ancestry is walked o
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 Parents = Callable[[str], Sequence[str]]
 Number = Callable[[str], int]
@@ -17,13 +17,16 @@ _LEFT, _RIGHT, _STALE = 1, 2, 4
 _BOTH = _LEFT | _RIGHT
 
 
-def ancestors(parents: Parents, tips: Iterable[str]) -> set[str]:
-    """Every commit that can be reached from ``tips``, the tips included."""
+def ancestors(parents: Parents, tips: Iterable[str], *, outside: Collection[str] = ()) -> set[str]:
+    """Every commit that can be reached from ``tips``, the tips included.
+
+    ``outside``: commits whose ancestors are all among them; they and what lies beyond are left out.
+    """
     seen: set[str] = set()
     pending = list(tips)
     while pending:
         commit = pending.pop()
-        if commit not in seen:
+        if commit not in seen and commit not in outside:
             seen.add(commit)
             pending.extend(parents(commit))
     return seen
@@ -84,6 +87,19 @@ def merge_bases(parents: Parents, left: str, right: str, *, number: Number | Non
             flags[parent] = (known or 0) | flag
             count(flags[parent], 1)
     return best
+
+
+def best_among(parents: Parents, tip: str, merged: Collection[str], *, number: Number) -> set[str]:
+    """The best common ancestors of ``tip`` and a commit whose ancestors are ``merged``, every one of them."""
+    beyond = ancestors(parents, [tip], outside=merged)
+    found = {parent for commit in beyond for parent in parents(commit) if parent in merged} or (
+        {tip} if tip in merged else set()
+    )
+    return {
+        commit
+        for commit in found
+        if not any(other != commit and is_ancestor(parents, commit, other, number=number) for other in found)
+    }
 
 
 def is_ancestor(parents: Parents, ancestor: str, commit: str, *, number: Number | None = None) -> bool:

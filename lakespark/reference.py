@@ -214,13 +214,15 @@ class Reference:
         committer: str | None = None,
         date: int | None = None,
         engine: EngineName | None = None,
+        idempotency_key: str | None = None,
     ) -> MergeResult:
         """Merge this ref into a branch without uncommitted changes; the id of the merge commit.
 
         ``strategy``: ``source-wins`` or ``dest-wins`` for all conflicts. ``resolutions``: a mapping or Arrow table
         from path to ``source``, ``destination``, ``base``, ``deleted`` or an entry; it decides its paths whatever
         the sides did. ``squash`` (or the SDK's ``squash_merge``): a commit with the destination as its only
-        parent. Raises MergeConflictError with all conflicts, DirtyBranchError, NothingToMergeError.
+        parent. ``idempotency_key``: repeated with the same one, the merge answers with what it did the first time.
+        Raises MergeConflictError with all conflicts, DirtyBranchError, NothingToMergeError.
         """
         wanted = Wanted(
             message=message,
@@ -231,6 +233,7 @@ class Reference:
             resolutions=resolutions,
             allow_empty=allow_empty,
             engine=engine,
+            idempotency_key=idempotency_key,
         )
         opened = self._repository.opened
         outcome = merges.merge(opened, self._id, str(destination_branch), wanted, squash=squash or squash_merge)

@@ -9,9 +9,20 @@ from lakespark.reference import Reference
 class Tag(Reference):
     """A tag. Making one reads nothing; ``create`` makes it in the repository."""
 
-    def create(self, source_ref: str | Reference, exist_ok: bool = False) -> Tag:  # noqa: FBT001, FBT002 - the SDK's signature
-        """Create the tag at a ref expression. Raises NameTakenError unless ``exist_ok``."""
-        refs.create_tag(self._repository.opened, self._id, str(source_ref), exist_ok=exist_ok)
+    def create(
+        self,
+        source_ref: str | Reference,
+        exist_ok: bool = False,  # noqa: FBT001, FBT002 - the SDK's signature
+        *,
+        idempotency_key: str | None = None,
+    ) -> Tag:
+        """Create the tag at a ref expression. Raises NameTakenError unless ``exist_ok``.
+
+        ``idempotency_key``: repeated with the same one, nothing is done.
+        """
+        refs.create_tag(
+            self._repository.opened, self._id, str(source_ref), exist_ok=exist_ok, idempotency_key=idempotency_key
+        )
         return self
 
     def delete(self) -> None:

@@ -30,7 +30,7 @@ def merge_bases(repository: OpenRepository, left: str, right: str) -> list[Commi
         right,
         number=lambda commit: resolve.number(repository, commit),
     )
-    return _oldest_first([resolve.commit_record(repository, commit) for commit in found])
+    return oldest_first([resolve.commit_record(repository, commit) for commit in found])
 
 
 def base_changes(
@@ -65,10 +65,11 @@ def _bases_of(repository: OpenRepository, merged: Sequence[CommitRecord], record
         return above if commit == _VIRTUAL else resolve.number(repository, commit)
 
     found = graph.merge_bases(parents, _VIRTUAL, record.commit.id, number=number)
-    return _oldest_first([resolve.commit_record(repository, commit) for commit in found])
+    return oldest_first([resolve.commit_record(repository, commit) for commit in found])
 
 
-def _oldest_first(records: Sequence[CommitRecord]) -> list[CommitRecord]:
+def oldest_first(records: Sequence[CommitRecord]) -> list[CommitRecord]:
+    """Bases in the order in which they are folded."""
     return sorted(records, key=lambda record: (record.commit.creation_date, record.number))
 
 

@@ -17,12 +17,12 @@ from lakespark.errors import (
     RefNotFoundError,
 )
 from lakespark.model import CommitRecord, Operation, RefChange, RefState
-from lakespark.operations import bases, refs, staged
-from lakespark.operations.commit import check_description, new_commits, new_record
+from lakespark.operations import bases, protection, refs, staged
+from lakespark.operations.commit import check_description, idempotent, new_commits, new_record
 from lakespark.operations.opened import EngineName, OpenRepository
 from lakespark.operations.resolutions import Resolutions
 from lakespark.operations.resolve import Resolved, commit_record, resolve
-from lakespark.operations.three_way import Sides, Strategy, check_strategy, merge_trees
+from lakespark.operations.three_way import CONFLICT_SCHEMA, Sides, Strategy, check_strategy, merge_trees
 from lakespark.tree.metarange import Metarange
 
 _NAMED = 5
@@ -40,11 +40,21 @@ class Wanted:
     resolutions: Mapping[str, Any] | pa.Table | None = None
     allow_empty: bool = False
     engine: EngineName | None = None
+    idempotency_key: str | None = None
 
     def check(self) -> None:
         """Raises BadRequestException for values that no merge takes."""
         check_strategy(self.strategy)
         check_description(self.message or "", self.metadata, self.committer, self.date)
+
+
+@dataclass(frozen=True)
+class Destination:
+    """What is merged into: the branch's name, the commit that it is at, and the tree of that."""
+
+    branch: str
+    head: CommitRecord
+    tree: Metarange
 
 
 @dataclass(frozen=True)
@@ -69,43 +79,80 @@ def merge(
     """Merge a ref expression into a branch without uncommitted changes.
 
     ``also``: ref changes of the same operation, and a ``tag`` to put on the merge commit: what a transaction
-    ends with. Raises NothingToMergeError, DirtyBranchError, MergeConflictError.
+    ends with. If a merge into the branch has landed under the idempotency key already, that one is answered.
+    Raises NothingToMergeError, DirtyBranchError, MergeConflictError.
     """
     wanted.check()
+    key = idempotent(wanted.idempotency_key, "merge", destination)
     resolutions = Resolutions.parse(repository, wanted.resolutions)
     outcome: list[Outcome] = []
 
     def decide() -> Operation:
         into = check_clean(repository, destination)
         given = resolve(repository, source)
-        _check_source(given, destination, is_own_transaction=bool(also))
+        check_source(given, destination, is_own_transaction=bool(also))
         head = commit_record(repository, into.state.commit_id)
+        into_tree = Destination(destination, head, repository.tree(head))
         found = bases.merge_bases(repository, given.commit_id, head.commit.id)
-        if [base.commit.id for base in found] == [given.commit_id] and not wanted.allow_empty and not len(resolutions):
-            raise NothingToMergeError(f"nothing to merge: {destination!r} has all of {source!r} already")
-        sides = Sides(found, repository.tree(given.record), repository.tree(head), (source, destination))
-        merged = merge_trees(repository, sides, strategy=wanted.strategy, resolutions=resolutions, engine=wanted.engine)
-        if not merged.source_changed and not wanted.allow_empty and merged.tree.id == sides.destination.id:
-            raise NothingToMergeError(f"nothing to merge: {source!r} changed nothing since {destination!r} had it")
-        record = new_record(
-            repository,
-            merged.tree,
-            (head,) if squash else (head, given.record),
-            message=wanted.message if wanted.message is not None else f"Merge {source!r} into {destination!r}",
-            metadata=wanted.metadata,
-            committer=wanted.committer,
-            date=wanted.date,
-            unchanged=_unchanged(merged.tree, (sides.destination, head), (sides.source, given.record)),
-        )
-        outcome[:] = [Outcome(record, tuple(found), merged.conflicts)]
+        landing, _ = merged(repository, given, into_tree, found, wanted, resolutions=resolutions, squash=squash)
+        record = landing.record
+        outcome[:] = [landing]
         changes = [RefChange(destination, into.state, moved(repository, into, record.commit.id)), *also]
         if tag is not None:
             refs.check_free(repository, tag, "tag")
             changes.append(RefChange(tag, None, RefState("tag", record.commit.id)))
         return Operation("merge", tuple(changes), new_commits(record), (("source", source),))
 
-    repository.ledger.operate(decide)
-    return outcome[0]
+    landed = repository.ledger.operate(decide, key=key)
+    return outcome[0] if outcome else _landed_before(repository, landed)
+
+
+def _landed_before(repository: OpenRepository, landed: Operation) -> Outcome:
+    after = landed.changes[0].after
+    if after is None:
+        raise AssertionError(landed.verb)
+    return recorded(repository, commit_record(repository, after.commit_id))
+
+
+def recorded(repository: OpenRepository, record: CommitRecord) -> Outcome:
+    """What an earlier merge has come to; which conflicts its strategy decided is not recorded."""
+    parents = record.commit.parents
+    found = bases.merge_bases(repository, parents[1], parents[0]) if len(parents) > 1 else ()
+    return Outcome(record, tuple(found), CONFLICT_SCHEMA.empty_table())
+
+
+def merged(
+    repository: OpenRepository,
+    source: Resolved,
+    into: Destination,
+    found: Sequence[CommitRecord],
+    wanted: Wanted,
+    *,
+    resolutions: Resolutions,
+    squash: bool = False,
+) -> tuple[Outcome, Metarange]:
+    """The merge of a source into a tree over the bases that were ``found``, and its own tree.
+
+    Raises NothingToMergeError and MergeConflictError.
+    """
+    name = source.expression
+    if [base.commit.id for base in found] == [source.commit_id] and not wanted.allow_empty and not len(resolutions):
+        raise NothingToMergeError(f"nothing to merge: {into.branch!r} has all of {name!r} already")
+    sides = Sides(found, repository.tree(source.record), into.tree, (name, into.branch))
+    result = merge_trees(repository, sides, strategy=wanted.strategy, resolutions=resolutions, engine=wanted.engine)
+    if not result.source_changed and not wanted.allow_empty and result.tree.id == into.tree.id:
+        raise NothingToMergeError(f"nothing to merge: {name!r} changed nothing since {into.branch!r} had it")
+    record = new_record(
+        repository,
+        result.tree,
+        (into.head,) if squash else (into.head, source.record),
+        message=wanted.message if wanted.message is not None else f"Merge {name!r} into {into.branch!r}",
+        metadata=wanted.metadata,
+        committer=wanted.committer,
+        date=wanted.date,
+        unchanged=_unchanged(result.tree, (into.tree, into.head), (sides.source, source.record)),
+    )
+    return Outcome(record, tuple(found), result.conflicts), result.tree
 
 
 def revert(repository: OpenRepository, branch: str, reference: str, wanted: Wanted, *, parent: int = 0) -> CommitRecord:
@@ -144,6 +191,8 @@ def _reapply(
     records: list[CommitRecord] = []
 
     def decide() -> Operation:
+        if verb != "revert":  # which lakeFS allows on a protected branch
+            protection.committable(repository, branch)
         into = check_clean(repository, branch)
         head = commit_record(repository, into.state.commit_id)
         sides = Sides((base,), repository.tree(source), repository.tree(head), (f"{verb} of {reference}", branch))
@@ -200,7 +249,8 @@ def _when(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _check_source(source: Resolved, destination: str, *, is_own_transaction: bool) -> None:
+def check_source(source: Resolved, destination: str, *, is_own_transaction: bool = False) -> None:
+    """Raises BadRequestException or ForbiddenException for what cannot be merged into a branch."""
     if source.expression == destination:
         raise BadRequestException(f"cannot merge branch {destination!r} into itself")
     if source.branch is not None and source.branch.hidden and not is_own_transaction:
