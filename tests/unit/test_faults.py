@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import pyarrow as pa
 import pytest
 
 import lakespark
 from lakespark.errors import StateUnknownError, StorageError
 from lakespark.operations import creation, staged
+from lakespark.operations.fsck.check import fsck
 from lakespark.operations.opened import OpenRepository
 from lakespark.storage import open_store
 from lakespark.tables import delta_log
@@ -114,10 +117,28 @@ def exclusive(repo):
     repo.branch("spare").object("new").upload("contents", mode="x")
 
 
+def undo_commit(repo):
+    """Take back the newest commit of ``dev``."""
+    commit = next(info for info, _ in repo.operations(ref="dev") if info.verb == "commit")
+    repo.undo(commit.id)
+
+
+def stage_in_bulk(repo):
+    numbers = [f"{number}" for number in range(20)]
+    entries = {
+        "path": [f"bulk/{number}" for number in numbers],
+        "physical_address": [repo.branch("main").object("a").stat().physical_address] * len(numbers),
+        "size_bytes": [1] * len(numbers),
+        "checksum": [f"etag:{number}" for number in numbers],
+    }
+    repo.branch("spare").stage(pa.table(entries))
+
+
 WORK = {
     "upload": Work(upload, lambda repo: repo.branch("spare").object("other").upload("x")),
     "stream": Work(stream, lambda repo: repo.branch("spare").object("other").upload("x")),
     "exclusive upload": Work(exclusive, lambda repo: repo.branch("spare").object("other").upload("x")),
+    "stage in bulk": Work(stage_in_bulk, lambda repo: repo.branch("spare").object("other").upload("x")),
     "delete an object": Work(
         lambda repo: repo.branch("spare").object("s1").delete(),
         lambda repo: repo.branch("main").object("x").upload("x"),
@@ -140,6 +161,14 @@ WORK = {
     ),
     "create a tag": Work(lambda repo: repo.tag("new").create("dev"), lambda repo: repo.branch("other").create("main")),
     "delete a branch": Work(lambda repo: repo.branch("dev").delete(), lambda repo: repo.branch("other").create("main")),
+    "undo a commit": Work(
+        undo_commit,
+        lambda repo: repo.branch("dev").object("z").upload("x"),
+    ),
+    "restore a branch": Work(
+        lambda repo: repo.branch("spare").restore(),
+        lambda repo: repo.branch("spare").delete(),
+    ),
     "move a branch": Work(
         lambda repo: repo.branch("spare").move_to("dev"), lambda repo: repo.branch("other").create("main")
     ),
@@ -184,21 +213,59 @@ def attempt(work, repo, files, old, new):
     return True
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+def assert_sound(files):
+    """Everything that refs reach is there and what it should be."""
+    report = fsck(OpenRepository(files, user="ann", options={}), objects=True)
+    assert report.is_clean, report.findings
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("when", ["before", "after", "torn", "late"])
 @pytest.mark.parametrize("name", WORK)
 def test_work_that_fails_at_any_call_can_be_done_again(template, name, when):
-    """Each storage call in turn, before it took effect or after; then once more with the same handle."""
+    """Each storage call in turn, in each way; then once more with the same handle, and then what was late lands."""
     work = WORK[name]
     old, new, calls = measured(template, work)
     for number in range(calls):
         files, store, repo = prepared(template, work)
         store.fail(number, when)
         done = attempt(work, repo, files, old, new)
+        assert_sound(files)
         store.heal()
         if not done:
             work.act(repo)
             assert state_of(files) == new, f"call {number} of {calls} failed {when}"
+        store.land()
+        assert state_of(files) == new, f"call {number} of {calls} landed late"
+        assert_sound(files)
     assert seen_of(store) == seen_of(files)  # by the handle that failed, and by one that never did
+
+
+KEYED = {
+    "commit": lambda repo: repo.branch("spare").commit("mine", date=1, idempotency_key="k"),
+    "merge": lambda repo: repo.branch("dev").merge_into("main", message="mine", date=1, idempotency_key="k"),
+    "create a tag": lambda repo: repo.tag("new").create("dev", idempotency_key="k"),
+}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("when", ["before", "after", "late"])
+@pytest.mark.parametrize("name", KEYED)
+def test_a_call_that_is_repeated_under_its_key_lands_once(template, name, when):
+    """The store goes down at each call in turn, and what was late lands before another handle repeats the call."""
+    work = Work(KEYED[name], WORK[name].meanwhile)
+    _, new, calls = measured(template, work)
+    for number in range(calls):
+        files, store, repo = prepared(template, work)
+        store.fail(number, when, lasting=True)
+        with contextlib.suppress(StateUnknownError, StorageError):
+            work.act(repo)
+        store.heal()
+        store.land()
+        for _ in range(2):
+            work.act(repository_at(files))
+            assert state_of(files) == new, f"call {number} of {calls} failed {when}"
+        assert_sound(files)
 
 
 @pytest.mark.parametrize("name", ["upload", "create a tag"])
