@@ -1,17 +1,21 @@
-"""Does small work get slower as a history grows? ``python -m benchmarks.growth [commits|opening] [--most N]``.
+"""Does small work get slower as a history grows? ``python -m benchmarks.growth [commits|opening|history] [--most N]``.
 
 ``commits`` makes a long history of one-object commits and merges on one handle and gives medians around marks, and
 the total over their number, compactions included. ``opening`` counts what a new handle does to open a repository
-and stat one path after so many operations.
+and stat one path after so many operations. ``history`` asks for the history of one path, which every hundredth of so
+many commits of one object changed, among 100,000 entries.
 """
 
 import argparse
+import random
 import statistics
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import lakespark
+from benchmarks.local import entries, path_of, repository
 from benchmarks.measure import fresh_folder, report, seconds
 from lakespark.operations.opened import OpenRepository
 from lakespark.storage import open_store
@@ -79,14 +83,52 @@ def _open_and_stat(namespace: Path) -> dict[str, float]:
     return {"requests": len(work().calls), "ms": round(statistics.median(times) * 1000, 2)}
 
 
+def history(folder: Path, most: int) -> dict[str, Any]:
+    """The history of one path, as a table and as a log, by a new handle each time."""
+    count = 100_000
+    main = repository(folder, count).branch("main")
+    rng = random.Random(1)
+    for number in range(most):
+        main.stage(entries([rng.randrange(1, count) if number % 100 else 0], version=f"{number + 1:05d}"))
+        main.commit("one object")
+    expected = -(-most // 100) + 1
+    figures: dict[str, Any] = {"commits": most, "entries": count, "changes": expected}
+    for name, look in (("table", _history_table), ("log", _filtered_log)):
+        start = time.process_time()
+        times = [seconds(lambda look=look: _check(look(_opened(folder)), expected)) for _ in range(3)]
+        cpu = (time.process_time() - start) / len(times)
+        figures |= {f"{name}_s": round(statistics.median(times), 2), f"{name}_cpu_s": round(cpu, 2)}
+    return figures
+
+
+def _opened(folder: Path) -> lakespark.Repository:
+    return lakespark.Lake(folder / "lake").repository("benchmark")
+
+
+def _history_table(repo: lakespark.Repository) -> int:
+    return int(repo.inspect().history(path_of(0)).num_rows)
+
+
+def _filtered_log(repo: lakespark.Repository) -> int:
+    return sum(1 for _ in repo.branch("main").log(objects=[path_of(0)]))
+
+
+def _check(found: int, expected: int) -> None:
+    if found != expected:
+        raise AssertionError(f"{found} commits changed the path, not {expected}")
+
+
+BENCHMARKS = {"commits": (commits, 5_000), "opening": (opening, 10_000), "history": (history, 5_000)}
+
+
 def main(argv: list[str]) -> int:
-    """Run one of the two, or both."""
+    """Run the named benchmarks, or all of them."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", choices=["commits", "opening", []], metavar="NAME")
+    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, []], metavar="NAME")
     parser.add_argument("--most", type=int)
     args = parser.parse_args(argv)
-    for name in args.names or ["commits", "opening"]:
-        work, most = {"commits": (commits, 5_000), "opening": (opening, 10_000)}[name]
+    for name in args.names or BENCHMARKS:
+        work, most = BENCHMARKS[name]
         with fresh_folder() as folder:
             report(name, work(folder, args.most or most))
     return 0
