@@ -22,8 +22,17 @@ if TYPE_CHECKING:
     from lakespark.import_manager import ImportManager, ImportStatus
     from lakespark.inspection import Inspection
     from lakespark.lake import Lake, repository
-    from lakespark.model import Change, Commit, CommonPrefix, ObjectInfo, RepositoryProperties
+    from lakespark.model import (
+        Change,
+        Commit,
+        CommonPrefix,
+        ObjectInfo,
+        OperationInfo,
+        ProtectionRule,
+        RepositoryProperties,
+    )
     from lakespark.objects import ObjectWriter, StoredObject, WriteableObject
+    from lakespark.operations.fsck.report import Finding, FsckCounts, FsckReport
     from lakespark.reference import MergeResult, Reference
     from lakespark.repository import Repository
     from lakespark.tag import Tag
@@ -35,6 +44,9 @@ __all__ = [
     "Change",
     "Commit",
     "CommonPrefix",
+    "Finding",
+    "FsckCounts",
+    "FsckReport",
     "ImportManager",
     "ImportStatus",
     "Inspection",
@@ -42,6 +54,8 @@ __all__ = [
     "MergeResult",
     "ObjectInfo",
     "ObjectWriter",
+    "OperationInfo",
+    "ProtectionRule",
     "Reference",
     "Repository",
     "RepositoryProperties",
@@ -59,8 +73,12 @@ _HOMES = {
     "import_manager": ("ImportManager", "ImportStatus"),
     "inspection": ("Inspection",),
     "lake": ("Lake", "repository"),
-    "model": ("Change", "Commit", "CommonPrefix", "ObjectInfo", "RepositoryProperties"),
+    "model": (
+        *("Change", "Commit", "CommonPrefix", "ObjectInfo"),
+        *("OperationInfo", "ProtectionRule", "RepositoryProperties"),
+    ),
     "objects": ("ObjectWriter", "StoredObject", "WriteableObject"),
+    "operations.fsck.report": ("Finding", "FsckCounts", "FsckReport"),
     "reference": ("MergeResult", "Reference"),
     "repository": ("Repository",),
     "tag": ("Tag",),

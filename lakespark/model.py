@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 ChangeType = Literal["added", "removed", "changed", "conflict", "prefix_changed"]
 PathType = Literal["common_prefix", "object"]
+ProtectedAction = Literal["staging_write", "commit"]
 
 DEFAULT_CONTENT_TYPE = "application/octet-stream"
 
@@ -55,6 +56,13 @@ class Change(NamedTuple):
     size_bytes: int | None
     written_by: str | None = None
     written_at: int | None = None
+
+
+class ProtectionRule(NamedTuple):
+    """What may not be done directly to the branches whose names match a pattern (``*``, ``?``, ``[...]``)."""
+
+    pattern: str
+    actions: tuple[ProtectedAction, ...]
 
 
 class RepositoryProperties(NamedTuple):
@@ -114,20 +122,51 @@ class RefChange:
 
 
 @dataclass(frozen=True)
+class SettingChange:
+    """One setting before and after an operation; ``None`` is a setting that is not set."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True)
 class Operation:
-    """What one ledger entry does: every commit and ref change of it, or none."""
+    """What one ledger entry does: every commit, ref change and setting change of it, or none.
+
+    ``landed``: how it stands in the ledger, once it does.
+    """
 
     verb: str
     changes: tuple[RefChange, ...]
     commits: tuple[CommitRecord, ...] = ()
     details: tuple[tuple[str, str], ...] = ()
+    settings: tuple[SettingChange, ...] = ()
+    landed: OperationInfo | None = None
+
+
+UNDOES = "undoes"
+"""The detail by which an undo names the operation that it takes back."""
 
 
 class OperationInfo(NamedTuple):
-    """One operation of the ledger: its entry number, what, who, and when in unix seconds."""
+    """One operation of the ledger: its entry number, what, who, and when in unix seconds.
+
+    ``id`` names it for ever. ``commits``: ids of the commits that it made. ``undone_by``: id of the operation that
+    has taken it back, unless that one was taken back itself.
+    """
 
     number: int
     verb: str
     user: str
     at: int
     details: dict[str, str]
+    id: str
+    commits: tuple[str, ...] = ()
+    settings: tuple[SettingChange, ...] = ()
+    undone_by: str | None = None
+
+    @property
+    def undoes(self) -> str | None:
+        """Id of the operation that this one takes back, or None."""
+        return self.details.get(UNDOES)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from lakespark import html
 from lakespark.branch import Branch
 from lakespark.errors import BadRequestException, LakesparkError, RepositoryNotFoundError
-from lakespark.model import Commit, OperationInfo, RefChange, RefState, RepositoryProperties
+from lakespark.model import Commit, OperationInfo, ProtectionRule, RefState, RepositoryProperties
 from lakespark.names import check_repository
-from lakespark.operations import bases, creation
+from lakespark.operations import bases, creation, protection, undo
 from lakespark.operations.opened import EngineName, OpenRepository
 from lakespark.operations.resolve import resolve
+from lakespark.operations.undo import LoggedOperation
 from lakespark.operations.writes import SharedAppends
 from lakespark.reference import Reference
 from lakespark.storage import open_store, parse_location
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from lakespark.inspection import Inspection
     from lakespark.lake import Lake
+    from lakespark.operations.fsck.report import FsckReport, OnFsckProgress
 
 
 class Repository:
@@ -57,14 +60,18 @@ class Repository:
     @cached_property
     def opened(self) -> OpenRepository:
         """The parts of the open repository, found through the lake at first use."""
+        opened = self._found()
+        creation.check_format(opened)
+        return opened
+
+    def _found(self) -> OpenRepository:
+        """The repository where the lake says it is, whatever is there."""
         if self._lake is None or self._id is None:
             raise RepositoryNotFoundError("this repository handle belongs to no lake")
         namespace = self._lake.catalog.repositories().get(check_repository(self._id))
         if namespace is None:
             raise RepositoryNotFoundError(f"repository {self._id!r} not found in the lake at {self._lake.location}")
-        opened = self._lake.open_namespace(namespace)
-        creation.check_format(opened)
-        return opened
+        return self._lake.open_namespace(namespace)
 
     @cached_property
     def shared_appends(self) -> SharedAppends:
@@ -200,16 +207,71 @@ class Repository:
         ids = (resolve(opened, str(left)).commit_id, resolve(opened, str(right)).commit_id)
         return [record.commit for record in bases.merge_bases(opened, *ids)]
 
-    def operations(self) -> Iterator[tuple[OperationInfo, tuple[RefChange, ...]]]:
-        """Every operation with the refs that it changed, the newest first."""
-        self.opened.ledger.refresh()
-        return self.opened.ledger.operations()
-
     def inspect(self, spark: SparkSession | None = None) -> Inspection:
         """The metadata of the repository as Arrow tables, or as DataFrames of a session."""
         from lakespark.inspection import Inspection  # noqa: PLC0415 - slow to import, seldom needed
 
         return Inspection(self.opened, spark)
+
+    def fsck(self, objects: bool = False, *, on_progress: OnFsckProgress | None = None) -> FsckReport:  # noqa: FBT001, FBT002
+        """Check every file that the branches and tags reach against the digests that are kept of it.
+
+        ``objects``: also read the contents of all objects, and compare them with their checksums. Changes nothing,
+        and goes on after what is wrong: the report has all of it. Raises RepositoryNotFoundError,
+        UnsupportedFormatError, and StorageError if the store does not list its files.
+        """
+        from lakespark.operations.fsck.check import fsck  # noqa: PLC0415 - seldom needed
+
+        opened = self.__dict__.get("opened") or self._found()  # it may be damaged in a way that others refuse to open
+        catalog = self._lake.catalog if self._lake is not None else None
+        return fsck(opened, objects=objects, catalog=catalog, name=self._id, on_progress=on_progress)
+
+    # -- operations ----------------------------------------------------------------------------------------
+
+    def operations(
+        self, max_amount: int | None = None, *, ref: str | None = None, user: str | None = None
+    ) -> Iterator[LoggedOperation]:
+        """Operations with the refs that they changed, the newest first; only those of a branch or tag, or of a user."""
+        self.opened.ledger.refresh()
+        found = (
+            (info, changes)
+            for info, changes in self.opened.ledger.operations()
+            if (user is None or info.user == user) and (ref is None or any(change.name == ref for change in changes))
+        )
+        return islice(found, max_amount)
+
+    def operation(self, operation_id: str) -> LoggedOperation:
+        """One operation, by its id, four or more of its first digits, or its number.
+
+        Raises OperationNotFoundError, AmbiguousRefError.
+        """
+        return undo.find(self.opened, operation_id)
+
+    def undo(self, operation_id: str) -> OperationInfo:
+        """Put the refs and settings that an operation changed back as they were; the new operation.
+
+        What is uncommitted stays so, and what an undone commit took in is uncommitted again. To undo the new
+        operation is to redo. Raises RefMovedError, naming what came after, unless that is undone first.
+        """
+        return undo.undo(self.opened, operation_id)
+
+    # -- protection ----------------------------------------------------------------------------------------
+
+    def protection_rules(self) -> list[ProtectionRule]:
+        """The rules that protect branches, in order of pattern."""
+        self.opened.ledger.refresh()
+        return protection.rules(self.opened)
+
+    def protect(self, pattern: str, actions: Iterable[str] = protection.ACTIONS) -> ProtectionRule:
+        """Have the branches whose names match a pattern (``*``, ``?``, ``[...]``) take merges only.
+
+        ``actions``: what is forbidden there, ``staging_write`` or ``commit``. A rule of the same pattern is replaced.
+        """
+        return protection.protect(self.opened, pattern, actions)
+
+    def unprotect(self, pattern: str) -> None:
+        """Take a rule away. Raises NotFoundException if there is none of that pattern."""
+        protection.unprotect(self.opened, pattern)
 
     # -- parts ---------------------------------------------------------------------------------------------
 

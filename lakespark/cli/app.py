@@ -10,7 +10,21 @@ from typing import Any
 import click
 
 from lakespark import __version__
-from lakespark.cli import branch, commit, diff, exchange, exit_codes, fs, history, merge, repo, tag
+from lakespark.cli import (
+    branch,
+    branch_protect,
+    commit,
+    diff,
+    exchange,
+    exit_codes,
+    fs,
+    fsck,
+    history,
+    merge,
+    op,
+    repo,
+    tag,
+)
 from lakespark.cli.session import Session
 from lakespark.cli.settings import CONFIGURATION, LAKE_VARIABLE, TRACEBACK_VARIABLE, USER_VARIABLE
 from lakespark.cli.verbs import Verbs
@@ -73,10 +87,10 @@ def app() -> None:
     """
 
 
-_REFS = (repo.repo, branch.branch, tag.tag)
+_REFS = (repo.repo, branch.branch, branch_protect.branch_protect, tag.tag)
 _CHANGES = (commit.commit, diff.diff, merge.merge, merge.cherry_pick)
-_HISTORY = (history.log, history.show, history.find_merge_base)
-_FILES = (fs.fs, exchange.import_data, exchange.export)
+_HISTORY = (history.log, history.show, history.find_merge_base, op.op)
+_FILES = (fs.fs, exchange.import_data, exchange.export, fsck.fsck)
 for _verb in (*_REFS, *_CHANGES, *_HISTORY, *_FILES):
     app.add_command(_verb)
 

@@ -1,4 +1,4 @@
-"""``branch``: create, list, show, delete, reset, revert and move branches."""
+"""``branch``: create, list, show, delete, restore, reset, revert and move branches."""
 
 from __future__ import annotations
 
@@ -69,6 +69,16 @@ def delete(session: Session, uri: LakeUri, yes: bool) -> None:
     confirm(f"Delete branch {uri}, with what is uncommitted on it?", is_agreed=yes)
     session.branch(uri).delete()
     session.output.done(f"deleted branch {uri}", deleted=str(uri))
+
+
+@branch.command()
+@ref_uri()
+@click.pass_obj
+def restore(session: Session, uri: LakeUri) -> None:
+    """Bring a deleted branch back, with what was uncommitted on it."""
+    session.branch(uri).restore()
+    session.output.message(f"restored branch {uri}")
+    _show(session, uri)
 
 
 @branch.command()

@@ -15,6 +15,7 @@ from lakespark.cli.progress_bar import progress_bar
 from lakespark.cli.session import Session
 from lakespark.cli.verbs import Verbs
 from lakespark.errors import BadRequestException, ObjectNotFoundException, UnsafeDownloadError
+from lakespark.storage.store import LONGEST_PRESIGNED_SECONDS
 from lakespark.uri import LakeUri
 
 if TYPE_CHECKING:
@@ -120,10 +121,29 @@ def ls(session: Session, uri: LakeUri, recursive: bool) -> None:
 
 @fs.command()
 @path_uri()
+@click.option("--pre-sign", is_flag=True, help="Give a URL that any HTTP client can read it by, as the address.")
 @click.pass_obj
-def stat(session: Session, uri: LakeUri) -> None:
+def stat(session: Session, uri: LakeUri, *, pre_sign: bool) -> None:
     """Show what is known of an object."""
-    _show(session, session.reference(uri).object(uri.path or "").stat())
+    _show(session, session.reference(uri).object(uri.path or "").stat(pre_sign=pre_sign))
+
+
+@fs.command()
+@path_uri()
+@click.option(
+    "--expires",
+    "seconds",
+    type=click.IntRange(1, LONGEST_PRESIGNED_SECONDS),
+    default=900,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long the URL is good for.",
+)
+@click.pass_obj
+def presign(session: Session, uri: LakeUri, *, seconds: int) -> None:
+    """Print a URL that any HTTP client can read an object by."""
+    signed = session.reference(uri).object(uri.path or "").presign(seconds)
+    session.output.value({"url": signed.url, "expires": signed.expires}, signed.url)
 
 
 @fs.command()
@@ -217,6 +237,7 @@ def _show(session: Session, info: ObjectInfo) -> None:
         "content type": info.content_type,
         "checksum": info.checksum,
         "physical address": info.physical_address,
+        **({"address good until": text.when(info.physical_address_expiry)} if info.physical_address_expiry else {}),
         **info.metadata,
     }
     session.output.value(info._asdict(), text.record(shown))

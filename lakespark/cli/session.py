@@ -40,7 +40,7 @@ class Session:
         from lakespark.lake import Lake
 
         settings = find_settings(self.lake, self.user, self.config, os.environ)
-        return Lake(settings.lake, user=settings.user)
+        return Lake(settings.lake, user=settings.user, **settings.storage)
 
     def repository(self, uri: LakeUri) -> Repository:
         """The repository of a URI."""

@@ -9,7 +9,7 @@ from lakespark import graph
 from lakespark.model import CommitRecord
 from lakespark.operations import resolve
 from lakespark.operations.opened import OpenRepository
-from lakespark.tree.metarange import Metarange, RangeRef
+from lakespark.tree.metarange import Metarange
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,13 @@ def log(repository: OpenRepository, reference: str, query: LogQuery) -> Iterator
     start = resolve.resolve(repository, reference)
     stop = resolve.resolve(repository, query.stop_at).commit_id if query.stop_at else None
     shown = 0
-    for commit_id in _ordered(repository, start.commit_id, first_parent=query.first_parent):
+    for record in _records(repository, start.commit_id, query):
         if query.limit is not None and shown >= query.limit:
             return
-        record = resolve.commit_record(repository, commit_id)
         if _is_shown(repository, record, query):
             yield record
             shown += 1
-        if commit_id == stop:
+        if record.commit.id == stop:
             return
 
 
@@ -55,6 +54,17 @@ def changed_paths(repository: OpenRepository, record: CommitRecord, query: LogQu
     return any(_changed_object(repository, before, tree, path) for path in query.objects) or any(
         _changed_prefix(repository, before, tree, prefix) for prefix in query.prefixes
     )
+
+
+def _records(repository: OpenRepository, start: str, query: LogQuery) -> Iterator[CommitRecord]:
+    """The commits in order, with their trees read ahead where the query looks into trees."""
+    commit_ids = _ordered(repository, start, first_parent=query.first_parent)
+    records = (resolve.commit_record(repository, commit_id) for commit_id in commit_ids)
+    if not (query.objects or query.prefixes):
+        return records
+    from lakespark.operations.path_history import read_ahead  # noqa: PLC0415 - a plain log needs no engine
+
+    return read_ahead(repository, records)
 
 
 def _ordered(repository: OpenRepository, start: str, *, first_parent: bool) -> Iterator[str]:
@@ -77,12 +87,11 @@ def _changed_object(repository: OpenRepository, before: Metarange, after: Metara
     old, new = before.find(path), after.find(path)
     if old is not None and new is not None and old.range_id == new.range_id:
         return False
-    return _identity(repository, old, path) != _identity(repository, new, path)
-
-
-def _identity(repository: OpenRepository, ref: RangeRef | None, path: str) -> str | None:
-    entry = None if ref is None else repository.local_engine.reader.entry(ref, path)
-    return None if entry is None else str(entry["identity"])
+    refs = [ref for ref in (old, new) if ref is not None]
+    entries = repository.local_engine.reader.entry_in_each(refs, path, ("identity",))
+    identities = {ref.file: entry["identity"] for ref, entry in zip(refs, entries, strict=True) if entry is not None}
+    was, now = (None if ref is None else identities.get(ref.file) for ref in (old, new))
+    return was != now
 
 
 def _changed_prefix(repository: OpenRepository, before: Metarange, after: Metarange, prefix: str) -> bool:

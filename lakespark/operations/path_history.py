@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -50,11 +51,11 @@ def commits_of(repository: OpenRepository, reference: str | None = None) -> list
     return [record for record in commits if reached is None or record.commit.id in reached]
 
 
-def read_ahead(repository: OpenRepository, commits: Sequence[CommitRecord]) -> Iterator[CommitRecord]:
+def read_ahead(repository: OpenRepository, commits: Iterable[CommitRecord]) -> Iterator[CommitRecord]:
     """The commits in their order, with their trees read some commits ahead and in parallel, into their cache."""
     with ThreadPoolExecutor(_PARALLEL_READS, thread_name_prefix="lakespark") as pool:
-        for start in range(0, len(commits), _READ_AHEAD):
-            chunk = commits[start : start + _READ_AHEAD]
+        waiting = iter(commits)
+        while chunk := list(islice(waiting, _READ_AHEAD)):
             for _ in pool.map(repository.tree, chunk):
                 pass
             yield from chunk

@@ -23,9 +23,9 @@ def test_without_a_lake_the_error_says_the_three_ways(cli):
 def test_an_option_comes_before_the_environment_and_that_before_the_file(home):
     (home / ".lakespark.toml").write_text('lake = "s3://file/lake"\nuser = "file"\n')
     environment = {"LAKESPARK_LAKE": "s3://environment/lake", "LAKESPARK_USER": "environment"}
-    assert find_settings("s3://option/lake", "option", None, environment) == ("s3://option/lake", "option")
-    assert find_settings(None, None, None, environment) == ("s3://environment/lake", "environment")
-    assert find_settings(None, None, None, {}) == ("s3://file/lake", "file")
+    assert find_settings("s3://option/lake", "option", None, environment)[:2] == ("s3://option/lake", "option")
+    assert find_settings(None, None, None, environment)[:2] == ("s3://environment/lake", "environment")
+    assert find_settings(None, None, None, {})[:2] == ("s3://file/lake", "file")
 
 
 def test_the_login_name_is_the_last_resort(home, monkeypatch):
@@ -45,6 +45,7 @@ def test_a_relative_lake_is_meant_from_the_file_that_names_it(home):
         ("lake = ", "is not TOML"),
         ('lakes = "x"', "'lakes'"),
         ("user = 3", "'user'"),
+        ("storage = 3", "'storage'"),
         (b'lake = "\xff"', "is not TOML"),
     ],
 )
@@ -54,6 +55,17 @@ def test_a_configuration_file_that_is_wrong_is_named(home, body, part):
     with pytest.raises(BadRequestException, match=part) as caught:
         find_settings("lake", "ann", str(file), {})
     assert str(file) in str(caught.value)
+
+
+def test_options_of_the_stores_stand_in_the_file(home):
+    (home / "lake.toml").write_text('lake = "s3://b/lake"\n[storage]\nregion = "eu-west-1"\npath_style = true\n')
+    found = find_settings(None, "ann", str(home / "lake.toml"), {})
+    assert found.storage == {"region": "eu-west-1", "path_style": True}
+
+
+def test_an_option_of_the_stores_that_is_unknown_is_named(cli, home):
+    (home / "lake.toml").write_text('[storage]\nregio = "eu-west-1"\n')
+    assert "did you mean 'region'?" in cli("--config", str(home / "lake.toml"), "repo", "list", code=2).stderr
 
 
 def test_a_configuration_file_that_is_asked_for_must_be_there(cli):

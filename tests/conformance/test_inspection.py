@@ -20,7 +20,7 @@ COMMITS = (
 REFS = "name string, kind string, commit_id string, hidden boolean"
 OPERATIONS = (
     "number long, verb string, user string, at long, details map<string,string>, ref string, kind string, "
-    "before_commit_id string, after_commit_id string"
+    "before_commit_id string, after_commit_id string, id string, undone_by string"
 )
 ENTRIES = (
     "path string, identity string, physical_address string, size_bytes long, checksum string, mtime long, "
@@ -177,6 +177,7 @@ def test_refs_are_branches_and_tags_with_those_of_transactions(repo: Repository,
 
 
 def test_operations_have_a_row_for_each_ref_that_they_changed(repo: Repository, session: Any, check: Check):
+    repo.undo(next(info.id for info, _ in repo.operations(ref="dev")))
     with repo.branch("main").transact("work", tag="done") as tx:
         tx.object("t").upload("t")
     rows = []
@@ -192,7 +193,9 @@ def test_operations_have_a_row_for_each_ref_that_they_changed(repo: Repository, 
     ]
     assert any(row["before_commit_id"] is None for row in rows)
     assert any(row["after_commit_id"] is None for row in rows)
-    check(repo.inspect(session).operations(), OPERATIONS, rows)
+    assert [row["verb"] for row in rows if row["undone_by"] is not None] == ["commit"]
+    names = inspection.OPERATIONS_SCHEMA.names
+    check(repo.inspect(session).operations(), OPERATIONS, [{name: row[name] for name in names} for row in rows])
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,11 @@ class Lakes(RuleBasedStateMachine):
     # -- what is drawn ---------------------------------------------------------------------------------------
 
     def branch(self, data: st.DataObject) -> str:
-        return data.draw(st.sampled_from(sorted(self.model.branches)), "branch")
+        return data.draw(st.sampled_from(self.branches()), "branch")
+
+    def branches(self) -> list[str]:
+        """The branches, but for the hidden ones of transactions that were undone."""
+        return sorted(name for name in self.model.branches if name in NAMES)
 
     def path(self, data: st.DataObject) -> str:
         return data.draw(st.sampled_from(self.paths), "path")
@@ -91,7 +95,7 @@ class Lakes(RuleBasedStateMachine):
         return data.draw(st.lists(st.sampled_from(self.paths), min_size=1, max_size=4, unique=True), "paths")
 
     def ref(self, data: st.DataObject) -> str:
-        names = sorted([*self.model.branches, *self.model.tags])
+        names = sorted([*self.branches(), *self.model.tags])
         commits = st.sampled_from(list(self.model.commits))  # in the order of their making: ids hold the time
         odd = strategies.ref_expressions([*names, "none"]) | commits.map(lambda commit: commit[:12])
         return data.draw(st.one_of(*[st.sampled_from(names)] * 4, commits, odd), "ref")
@@ -214,21 +218,24 @@ class Lakes(RuleBasedStateMachine):
         if self.model.uncommitted(branch):
             assert outcome(self.real.branch(branch).transact(message).__enter__) == model_error("DirtyBranchError")
             return
-        self.model.create_branch("tx", branch)
         with self.real.branch(branch).transact(message) as tx:
+            self.model.create_branch(tx.id, branch)
             for body in bodies:
                 path = self.path(data)
                 tx.object(path).upload(body)
                 put = tx.object(path).stat()
                 address = self.real.opened.relative_address(put.physical_address)
                 entry = Entry(address, put.size_bytes, put.checksum, put.content_type, ())
-                self.model.stage("tx", [StagedOp("put", path, entry)])
-        if self.model.uncommitted("tx"):
+                self.model.stage(tx.id, [StagedOp("put", path, entry)])
+        if not self.model.uncommitted(tx.id):
+            self.model.delete_branch(tx.id)
+        else:
             merged = self.real.branch(branch).get_commit()
             inner = self.real.commit(merged.parents[1]).get_commit()
-            self.model.commit("tx", Description(message, "tests", inner.creation_date))
-            self.model.merge("tx", branch, Description(message, "tests", merged.creation_date))
-        self.model.delete_branch("tx")
+            self.model.commit(tx.id, Description(message, "tests", inner.creation_date))
+            with self.model.operations.one(branch, tx.id):
+                self.model.merge(tx.id, branch, Description(message, "tests", merged.creation_date))
+                self.model.delete_branch(tx.id)
 
     # -- refs ------------------------------------------------------------------------------------------------
 
@@ -252,6 +259,17 @@ class Lakes(RuleBasedStateMachine):
         self.both(
             lambda: self.model.move_branch(branch, target, expected),
             lambda: self.real.branch(branch).move_to(target, expected=expected).id,
+        )
+
+    @rule(data=st.data())
+    def undo(self, data: st.DataObject) -> None:
+        done, logged = self.model.operations.all, list(self.real.operations())
+        changed = [{change.name for change in changes} for _, changes in reversed(logged)]
+        assert changed == [operation.changes.keys() for operation in done]
+        number = data.draw(st.sampled_from([*range(len(done))[:-8:-1], 0]), "operation")
+        self.both(
+            lambda: self.model.operations.undo(number),
+            lambda: self.real.undo(logged[-1 - number][0].id) and None,
         )
 
     # -- merging ---------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 from snippets import Block, blocks, run_page, run_python, run_shell
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / name for name in ("README.md", "docs/python.md", "docs/errors.md", "docs/leaving.md")]
+PAGES = [ROOT / name for name in ("README.md", "docs/python.md", "docs/errors.md", "docs/leaving.md", "docs/stores.md")]
 RUN = ("python", "console")
 SHOWN = ("sh", "text", "json", "sql")
 
