@@ -7,24 +7,24 @@ TESTS ?= tests
 SPARK ?=
 SPARK_VENV := $(if $(SPARK),.venv-spark-$(SPARK),$(VENV))
 
-.PHONY: help demo demo-spark test test-unit test-spark lint format types check-python check-demo-tools check-test-tools clean
+.PHONY: help demo demo-local test test-unit test-spark lint format types check-python check-demo-tools check-test-tools clean
 
 help: ## show the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-demo: $(VENV)/demo.stamp ## set up and run the main job on real data, in seconds
+demo: check-demo-tools $(VENV)/demo.stamp ## set up and run the main job: real data through PySpark; needs Java 17
 	@$(BIN)/python -m jobs.demo
 
-demo-spark: check-demo-tools $(VENV)/demo-spark.stamp ## the same data through PySpark, with an audit before the merge
-	@$(BIN)/python -m jobs.demo_spark
+demo-local: $(VENV)/demo-local.stamp ## a story with conflicts and a revert on the same data, without Spark and Java
+	@$(BIN)/python -m jobs.demo_local
 
-test: $(VENV)/dev.stamp check-test-tools ## set up and run all tests
+test: check-test-tools $(VENV)/dev.stamp ## set up and run all tests
 	@$(BIN)/python -m pytest $(TESTS)
 
-test-unit: $(VENV)/dev.stamp ## the tests that need no JVM and start no processes
+test-unit: $(VENV)/dev.stamp ## the quick tests: no JVM, no processes, not every order and failure
 	@$(BIN)/python -m pytest -m "not spark and not processes and not exhaustive" $(TESTS)
 
-test-spark: $(SPARK_VENV)/dev.stamp check-test-tools ## the tests that need Spark; SPARK=4.0 or 4.1 for another than 4.2
+test-spark: check-test-tools $(SPARK_VENV)/dev.stamp ## the tests that need Spark; SPARK=4.0 or 4.1 for another than 4.2
 	@$(SPARK_VENV)/bin/python -m pytest -m spark $(TESTS)
 
 lint: $(VENV)/dev.stamp ## style
@@ -40,14 +40,14 @@ format: $(VENV)/dev.stamp ## put the code into the project's style
 
 $(VENV)/demo.stamp: pyproject.toml | check-python
 	@$(PYTHON) -m venv $(VENV)
-	@echo "installing lakespark and the demo's data into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo]'
+	@echo "installing lakespark, PySpark and the demo's data into $(VENV); PySpark is large, so that this takes a while ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo,spark]'
 	@touch $@
 
-$(VENV)/demo-spark.stamp: pyproject.toml | check-python
+$(VENV)/demo-local.stamp: pyproject.toml | check-python
 	@$(PYTHON) -m venv $(VENV)
-	@echo "installing lakespark, PySpark and the demo's data into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo,spark]'
+	@echo "installing lakespark and the demo's data into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo]'
 	@touch $@
 
 $(VENV)/dev.stamp: pyproject.toml | check-python
@@ -65,8 +65,8 @@ $(VENV)/dev.stamp: pyproject.toml | check-python
 check-python:
 	@$(PYTHON) scripts/check_tools.py python
 
-check-demo-tools:
-	@$(PYTHON) scripts/check_tools.py python java || { echo "make demo needs no Java" >&2; exit 1; }
+check-demo-tools: check-python
+	@$(PYTHON) scripts/check_tools.py java || { echo "make demo-local needs no Java" >&2; exit 1; }
 
 check-test-tools:
 	@$(PYTHON) scripts/check_tools.py python java git

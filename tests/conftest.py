@@ -1,7 +1,8 @@
 """What all tests share: one Spark session for the run, made when a test asks for it, and hypothesis's profiles.
 
 ``--hypothesis-profile=long`` has the state machine run at length. ``--spark-remote`` has the Spark tests run on
-Spark Connect: on the server ``sc://host:port``, or for ``local[2]`` on one of their own.
+Spark Connect: on the server ``sc://host:port``, or for ``local[2]`` on one of their own. ``--many-processes-seconds``
+is how long the eight processes of tests/stores/test_many_processes.py work (15).
 """
 
 import os
@@ -19,6 +20,17 @@ settings.register_profile("long", deadline=None, print_blob=True)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--spark-remote", metavar="URL", help="run the Spark tests on Spark Connect")
+    parser.addoption(
+        "--many-processes-seconds", type=float, default=15, help="how long test_many_processes.py has them work"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whoever asks for the S3 service starts a process."""
+    for item in items:
+        if "s3_server" in getattr(item, "fixturenames", ()):
+            item.add_marker("processes")
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ COMMITS = (
 REFS = "name string, kind string, commit_id string, hidden boolean"
 OPERATIONS = (
     "number long, verb string, user string, at long, details map<string,string>, ref string, kind string, "
-    "before_commit_id string, after_commit_id string, id string, undone_by string"
+    "before_commit_id string, after_commit_id string, id string, undone_by string, idempotency_key string"
 )
 ENTRIES = (
     "path string, identity string, physical_address string, size_bytes long, checksum string, mtime long, "

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, event, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -290,6 +291,15 @@ class Lakes(RuleBasedStateMachine):
         how = {"strategy": strategy, "squash": squash, "allow_empty": allow_empty}
         self.merge_branches(data, self.resolutions(data), how)
 
+    @rule(data=st.data(), amount=st.integers(1, 3), strategy=STRATEGIES)
+    def merge_all(self, data: st.DataObject, amount: int, strategy: Any) -> None:
+        branch, said = self.clean_branch(data), self.description(data)
+        sources = [self.ref(data) for _ in range(amount)]
+        self.both(
+            lambda: self.model.merge_all(sources, branch, said, strategy=strategy),
+            lambda: self.real.branch(branch).merge_all(sources, strategy=strategy, **described(said)),
+        )
+
     @rule(data=st.data(), strategies=st.tuples(STRATEGIES, STRATEGIES))
     def criss_cross(self, data: st.DataObject, strategies: tuple[Any, Any]) -> None:
         """Merge two branches into each other as they were before, so that the next merge has several bases."""
@@ -434,7 +444,7 @@ def model_error(name: str) -> type[LakesparkError]:
 
 _EXAMPLES, _STEPS = (200, 60) if settings.get_current_profile_name() == "long" else (15, 30)
 
-TestLakes = Lakes.TestCase
+TestLakes = pytest.mark.exhaustive(Lakes.TestCase)
 TestLakes.settings = settings(
     max_examples=_EXAMPLES,
     stateful_step_count=_STEPS,

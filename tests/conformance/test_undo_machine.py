@@ -7,6 +7,7 @@ import itertools
 import sys
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, event, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -184,7 +185,7 @@ class Undoing(RuleBasedStateMachine):
 
 _EXAMPLES, _STEPS = (300, 60) if settings.get_current_profile_name() == "long" else (12, 25)
 
-TestUndoing = Undoing.TestCase
+TestUndoing = pytest.mark.exhaustive(Undoing.TestCase)
 TestUndoing.settings = settings(
     max_examples=_EXAMPLES,
     stateful_step_count=_STEPS,

@@ -1,6 +1,9 @@
 """What the README and the page on the Python API show is what happens."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,7 +37,24 @@ def test_commands_of_make_in_the_readme_are_there():
     shown = [line.split()[:2] for b in blocks(ROOT / "README.md") if b.language == "sh" for line in b.body.splitlines()]
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert [command for command, _ in shown] == ["make", "make", "make"]
-    assert {target for _, target in shown} == {"demo", "demo-spark", "test"} <= set(targets)
+    assert {target for _, target in shown} == {"demo", "demo-local", "test"} <= set(targets)
+
+
+@pytest.mark.processes
+def test_the_demo_without_java_says_what_to_do_and_sets_nothing_up(tmp_path):
+    command = ["make", "demo", f"PYTHON={sys.executable}", f"VENV={tmp_path / 'venv'}"]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "JAVA_HOME": str(tmp_path)}, capture_output=True)
+    assert done.returncode == 2
+    assert b"install a JDK 17" in done.stderr
+    assert b"make demo-local needs no Java" in done.stderr
+    assert not (tmp_path / "venv").exists()
+
+
+@pytest.mark.processes
+def test_the_local_demo_asks_for_python_alone():
+    planned = subprocess.run(["make", "--dry-run", "demo-local"], cwd=ROOT, capture_output=True, text=True)
+    assert re.findall(r"check_tools\.py (.*)", planned.stdout) == ["python"]
+    assert "-m jobs.demo_local" in planned.stdout
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -310,6 +310,7 @@ def test_a_lost_snapshot_is_made_again_from_the_log(busy):
     assert len(state(busy)[1]) == len(whole[1]) + LEVEL_FACTOR + 1
 
 
+@pytest.mark.exhaustive
 def test_a_snapshot_altered_anywhere_is_as_good_as_lost(busy):
     """One bit flipped in pages and in the footer, and cut short."""
     whole, file = state(busy), busy / ledgers.SNAPSHOT

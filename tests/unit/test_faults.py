@@ -418,6 +418,7 @@ def test_an_exclusive_upload_is_decided_again_when_another_thread_came_first():
     assert main.object("a").reader().read() == b"theirs"
 
 
+@pytest.mark.exhaustive
 def test_opening_and_reading_a_branch_costs_the_same_whatever_the_history():
     """Storage calls of a new handle that lists a branch with one uncommitted object."""
     memory = new_store()

@@ -71,6 +71,7 @@ def test_a_damaged_log_entry_in_the_middle_is_named(repo, how, with_snapshot):
     assert finding.refs == ("dev", "main", "old", "v1")
 
 
+@pytest.mark.exhaustive
 def test_every_byte_of_a_log_entry_is_covered_by_its_digest(repo):
     store, key = repo.opened.store, entry_key(2)
     body = store.get(key)

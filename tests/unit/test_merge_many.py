@@ -129,6 +129,7 @@ def history(steps):
     return repo
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=60, deadline=None)
 @given(STEPS, st.permutations(range(5)))
 def test_commits_are_those_of_so_many_merges(steps, order):

@@ -234,6 +234,7 @@ def test_a_write_of_a_slow_writer_to_a_token_that_comes_back_is_there_once(store
     assert changes == [("removed", "a"), ("added", "c"), ("added", "late")]
 
 
+@pytest.mark.exhaustive
 def test_uploads_and_undos_at_once_lose_nothing(store, repo):
     """Two threads upload, one commits, undoes and redoes: each acknowledged object is there in the end."""
     names, stop = [], threading.Event()
