@@ -55,9 +55,9 @@ def entries(numbers: list[int] | range, version: str = "0") -> pa.Table:
     return made.to_arrow_table()
 
 
-def repository(folder: Path, count: int) -> lakespark.Repository:
+def repository(folder: Path, count: int, *, durable: bool = False) -> lakespark.Repository:
     """A repository with so many entries committed on main."""
-    repo = lakespark.Lake(folder / "lake").repository("benchmark").create()
+    repo = lakespark.Lake(folder / "lake", durable=durable).repository("benchmark").create()
     repo.branch("main").stage(entries(range(count)))
     repo.branch("main").commit("base")
     return repo
@@ -230,6 +230,35 @@ def list_all(folder: Path, count: int) -> Figures:
     arrow = [seconds(head.objects_table) for _ in range(5)]
     objects = [seconds(lambda: sum(1 for _ in head.objects())) for _ in range(3)]
     return {"entries": count, "arrow_s": sorted(arrow)[2], "objects_s": sorted(objects)[1]}
+
+
+def _written(folder: Path, count: int, *, durable: bool) -> Figures:
+    repo = repository(folder, 10_000, durable=durable)
+    main = repo.branch("main")
+    uploads, commits = [], []
+    for number in range(31):
+        uploads.append(seconds(lambda number=number: main.object(path_of(number)).upload(b"%d" % number)))
+        commits.append(seconds(lambda: main.commit("one")))
+    many = min(count, 2_000)
+    with ThreadPoolExecutor(64) as pool:
+        elapsed = seconds(lambda: list(pool.map(lambda n: main.object(path_of(n)).upload(b"x"), range(many))))
+    return {
+        "upload_ms": round(sorted(uploads)[15] * 1000, 2),
+        "commit_one_object_ms": round(sorted(commits)[15] * 1000, 2),
+        "uploads_per_second": round(many / elapsed),
+        "stage_and_commit_s": seconds(lambda: repository(folder / "bulk", count, durable=durable)),
+    }
+
+
+@benchmark
+def durable(folder: Path, count: int) -> Figures:
+    """What it costs to sync to the disk: uploads and commits of one object, and all entries, without and with it."""
+    _written(folder / "first", min(count, 10_000), durable=False)  # imports what is needed once
+    return {
+        "entries": count,
+        "default": _written(folder / "default", count, durable=False),
+        "durable": _written(folder / "durable", count, durable=True),
+    }
 
 
 def main(argv: list[str]) -> int:

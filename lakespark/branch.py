@@ -267,13 +267,21 @@ class Branch(_StagingBranch):
         *,
         on_status: OnStatus | None = None,
         engine: EngineName | None = None,
+        idempotency_key: str | None = None,
     ) -> ImportManager:
         """Import objects that are in a store already, without copying them: say what, then ``run()``.
 
         Everything goes into one commit. With ``engine="spark"`` Spark lists prefixes and writes the tree.
+        ``idempotency_key``: repeated with the same one, nothing is looked for, and the first import is answered.
         """
         return ImportManager(
-            self._repository, self._id, commit_message or "", metadata, on_status=on_status, engine=engine
+            self._repository,
+            self._id,
+            commit_message or "",
+            metadata,
+            on_status=on_status,
+            engine=engine,
+            idempotency_key=idempotency_key,
         )
 
     def transact(

@@ -173,7 +173,7 @@ class ObjectExistsException(ConflictException, FileExistsError):
 
 
 class NamespaceInUseError(ConflictException):
-    """The storage namespace belongs to another repository."""
+    """The storage namespace belongs to another repository, or to one that has lost its ledger."""
 
     kind = "namespace-in-use"
 

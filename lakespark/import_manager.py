@@ -15,6 +15,7 @@ from lakespark.errors import BadRequestException, ImportManagerException, descri
 from lakespark.model import Commit
 from lakespark.names import check_path, check_text
 from lakespark.operations import imports, protection
+from lakespark.operations.commit import idempotent
 from lakespark.operations.imports.found import SKIPPED_SCHEMA
 from lakespark.operations.imports.listings import listing_of
 from lakespark.operations.merge import check_clean
@@ -45,7 +46,8 @@ class ImportStatus(NamedTuple):
 
     ``ingested_objects`` counts what is found, and then what is imported. ``skipped``: an Arrow table (address, reason)
     of the first 100,000 of ``skipped_objects`` that no path can stand for. ``is_up_to_date``: the branch had all of it
-    already, so that there is no new commit; ``commit`` is then the branch's head.
+    already, so that there is no new commit; ``commit`` is then the branch's head. ``is_repeated``: the import was done
+    before under its idempotency key, by ``commit``; it has looked for nothing.
     """
 
     completed: bool
@@ -58,6 +60,7 @@ class ImportStatus(NamedTuple):
     is_up_to_date: bool = False
     skipped_objects: int = 0
     step: ImportStep = "finding"
+    is_repeated: bool = False
 
 
 OnStatus = Callable[[ImportStatus], None]
@@ -81,6 +84,7 @@ class ImportManager:
         *,
         on_status: OnStatus | None = None,
         engine: EngineName | None = None,
+        idempotency_key: str | None = None,
     ) -> None:
         self._repository = repository
         self._branch = branch_id
@@ -88,6 +92,8 @@ class ImportManager:
         self._metadata = dict(commit_metadata or {})
         self._on_status = on_status
         self._engine = engine
+        idempotent(idempotency_key, imports.VERB, branch_id)
+        self._key = idempotency_key
         self._sources: list[imports.Source] = []
         self._run: _Run | None = None
 
@@ -176,6 +182,9 @@ class ImportManager:
 
     def _import(self, run: _Run) -> imports.Landed:
         opened = self._repository.opened
+        landed = imports.repeated(opened, self._branch, self._key)
+        if landed is not None:
+            return landed
         state = check_clean(opened, self._branch).state  # now, rather than after a long listing
         protection.check(opened, self._branch, state, "commit")
         base = opened.tree(commit_record(opened, state.commit_id))
@@ -192,6 +201,7 @@ class ImportManager:
             metadata=self._metadata,
             sources=", ".join(map(str, self._sources)),
             proceed=run.check,
+            idempotency_key=self._key,
         )
 
     def _reader(self, engine: Engine, run: _Run) -> imports.Reader:
@@ -246,6 +256,7 @@ class _Run:
             metarange_id=commit.meta_range_id,
             commit=commit,
             is_up_to_date=not landed.is_new,
+            is_repeated=landed.is_repeated,
         )
 
     def _next(self, **changed: object) -> ImportStatus:

@@ -62,11 +62,13 @@ OPERATIONS_SCHEMA = pa.schema(
         ("after_commit_id", pa.string()),
         ("id", pa.string()),
         ("undone_by", pa.string()),
+        ("idempotency_key", pa.string()),
     ]
 )
 """A row for each ref that an operation changed; ``ref`` is null in the row of one that changed none.
 
 A null commit id is a ref that did not exist. ``undone_by``: id of the operation that has undone it and stands.
+``idempotency_key``: its caller's name for it, null if it has none.
 """
 
 ENTRIES_SCHEMA = ENTRY_SCHEMA

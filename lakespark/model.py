@@ -134,7 +134,8 @@ class SettingChange:
 class Operation:
     """What one ledger entry does: every commit, ref change and setting change of it, or none.
 
-    ``landed``: how it stands in the ledger, once it does.
+    ``landed``: how it stands in the ledger, once it does. ``is_repeated``: it stood there already, under the
+    idempotency key of the call that asked for it.
     """
 
     verb: str
@@ -143,6 +144,7 @@ class Operation:
     details: tuple[tuple[str, str], ...] = ()
     settings: tuple[SettingChange, ...] = ()
     landed: OperationInfo | None = None
+    is_repeated: bool = False
 
 
 UNDOES = "undoes"
@@ -153,7 +155,7 @@ class OperationInfo(NamedTuple):
     """One operation of the ledger: its entry number, what, who, and when in unix seconds.
 
     ``id`` names it for ever. ``commits``: ids of the commits that it made. ``undone_by``: id of the operation that
-    has taken it back, unless that one was taken back itself.
+    has taken it back, unless that one was taken back itself. ``idempotency_key``: its caller's name for it.
     """
 
     number: int
@@ -165,6 +167,7 @@ class OperationInfo(NamedTuple):
     commits: tuple[str, ...] = ()
     settings: tuple[SettingChange, ...] = ()
     undone_by: str | None = None
+    idempotency_key: str | None = None
 
     @property
     def undoes(self) -> str | None:

@@ -31,13 +31,15 @@ class MergeResult(str):
     """The id of a merge commit, as a str, with what is known of the merge.
 
     ``commit``: the Commit. ``bases``: ids of the best merge bases. ``conflicts``: an Arrow table of the conflicts
-    that the strategy decided (see ``MergeConflictError``).
+    that the strategy decided (see ``MergeConflictError``). ``is_repeated``: it was made before, under the same
+    idempotency key; which conflicts were decided then is not known.
     """
 
-    __slots__ = ("bases", "commit", "conflicts")
+    __slots__ = ("bases", "commit", "conflicts", "is_repeated")
     commit: Commit
     bases: tuple[str, ...]
     conflicts: pa.Table
+    is_repeated: bool
 
     @classmethod
     def of(cls, outcome: Outcome) -> MergeResult:
@@ -46,6 +48,7 @@ class MergeResult(str):
         result.commit = outcome.record.commit
         result.bases = tuple(record.commit.id for record in outcome.bases)
         result.conflicts = outcome.conflicts
+        result.is_repeated = outcome.is_repeated
         return result
 
     def _repr_html_(self) -> str:

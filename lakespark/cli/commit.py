@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from lakespark.cli import text
-from lakespark.cli.parameters import committing_options, ref_uri
-from lakespark.cli.session import Session
+from lakespark.cli.parameters import committing_options, idempotency_key_option, ref_uri
+from lakespark.cli.session import Session, landed_before
 from lakespark.cli.verbs import Verb
 from lakespark.uri import LakeUri
 
@@ -16,9 +16,16 @@ from lakespark.uri import LakeUri
 @click.command(cls=Verb)
 @ref_uri()
 @click.option("-m", "--message", required=True, help="Message of the commit.")
+@idempotency_key_option
 @committing_options
 @click.pass_obj
-def commit(session: Session, /, *, uri: LakeUri, message: str, how: dict[str, Any]) -> None:
+def commit(
+    session: Session, /, *, uri: LakeUri, message: str, idempotency_key: str | None, how: dict[str, Any]
+) -> None:
     """Commit what is uncommitted on a branch."""
-    made = session.branch(uri).commit(message, **how).get_commit()
-    session.output.value(made._asdict(), text.commit(made))
+    branch = session.branch(uri)
+    is_repeated = landed_before(branch, idempotency_key, "commit") is not None
+    made = branch.commit(message, idempotency_key=idempotency_key, **how).get_commit()
+    if is_repeated:
+        session.output.message(text.repeated(idempotency_key))
+    session.output.value({**made._asdict(), "repeated": is_repeated}, text.commit(made))

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lakespark.cli import text
-from lakespark.cli.parameters import metadata_option, parallelism_option, path_uri, path_uri_option, progress_option
+from lakespark.cli.parameters import (
+    idempotency_key_option,
+    metadata_option,
+    parallelism_option,
+    path_uri,
+    path_uri_option,
+    progress_option,
+)
 from lakespark.cli.progress_bar import counter, progress_bar
 from lakespark.cli.session import Session, ref_of
 from lakespark.cli.verbs import Verb
@@ -29,6 +36,7 @@ _SHOWN = 5
 )
 @click.option("--delta", is_flag=True, help="LOCATION is a Delta table: import its current files.")
 @metadata_option
+@idempotency_key_option
 @progress_option
 @click.pass_obj
 def import_data(
@@ -41,6 +49,7 @@ def import_data(
     listing: str | None,
     delta: bool,
     metadata: dict[str, str],
+    idempotency_key: str | None,
     no_progress: bool,
 ) -> None:
     """Link objects that are in a store already into a branch, without copying them, as one commit.
@@ -51,10 +60,14 @@ def import_data(
     branch = session.branch(destination)
     with counter("importing", is_wanted=not no_progress) as on_count:
         on_status = None if on_count is None else lambda now: on_count(now.ingested_objects, now.step)
-        manager = branch.import_data(message, metadata or None, on_status=on_status)
+        manager = branch.import_data(message, metadata or None, on_status=on_status, idempotency_key=idempotency_key)
         _add(manager, source, destination.path or "", listing, is_delta=delta)
         status = _run(manager)
-    _report(session, destination, status)
+    if status.is_repeated:
+        session.output.message(text.repeated(idempotency_key))
+    else:
+        _tell(session, destination, status)
+    _put(session, status)
 
 
 @click.command(cls=Verb)
@@ -107,10 +120,8 @@ def _run(manager: ImportManager) -> ImportStatus:
         raise error.__cause__ or error from None
 
 
-def _report(session: Session, destination: LakeUri, status: ImportStatus) -> None:
-    commit = status.commit
-    if commit is None:
-        raise AssertionError(status)
+def _tell(session: Session, destination: LakeUri, status: ImportStatus) -> None:
+    """Say what the import came to."""
     skipped = status.skipped.to_pylist()
     if skipped:
         named = "; ".join(f"{text.printable(row['address'])}: {row['reason']}" for row in skipped[:_SHOWN])
@@ -118,11 +129,19 @@ def _report(session: Session, destination: LakeUri, status: ImportStatus) -> Non
     objects = text.count(status.ingested_objects, "object")
     verb = "already up to date:" if status.is_up_to_date else "imported"
     session.output.message(f"{verb} {objects} {'in' if status.is_up_to_date else 'into'} {destination}")
+
+
+def _put(session: Session, status: ImportStatus) -> None:
+    """Print the commit that has what was imported."""
+    commit = status.commit
+    if commit is None:
+        raise AssertionError(status)
     value = {
         **commit._asdict(),
         "ingested_objects": status.ingested_objects,
         "skipped_objects": status.skipped_objects,
-        "skipped": skipped,
+        "skipped": status.skipped.to_pylist(),
         "up_to_date": status.is_up_to_date,
+        "repeated": status.is_repeated,
     }
     session.output.value(value, text.commit(commit))

@@ -2,43 +2,75 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lakespark.cli import text
-from lakespark.cli.parameters import merging_options, ref_uri
+from lakespark.cli.parameters import idempotency_key_option, merging_options, ref_uri, ref_uris
 from lakespark.cli.session import Session, ref_of, same_repository
 from lakespark.cli.verbs import Verb
+from lakespark.errors import BadRequestException, NothingToMergeError
 from lakespark.uri import LakeUri
+
+if TYPE_CHECKING:
+    from lakespark.reference import MergeResult
 
 
 @click.command(cls=Verb)
-@ref_uri("source")
+@ref_uris("sources")
 @ref_uri("destination")
 @click.option("-m", "--message", help="Message of the merge commit.")
 @click.option("--squash", is_flag=True, help="Make a commit whose only parent is the destination.")
+@idempotency_key_option
 @merging_options
 @click.pass_obj
-def merge(
-    session: Session,
-    /,
-    *,
-    source: LakeUri,
-    destination: LakeUri,
-    message: str | None,
-    squash: bool,
-    how: dict[str, Any],
-) -> None:
-    """Merge a ref into a branch: the first URI into the second.
+def merge(session: Session, /, *, sources: list[LakeUri], destination: LakeUri, squash: bool, **given: Any) -> None:
+    """Merge one or more refs into a branch: the last URI is the branch.
 
-    On a conflict nothing is changed and all conflicts are printed (exit code 3).
+    Several refs are merged in their order, each by a commit of its own, all of them or none. On a conflict nothing is
+    changed and all conflicts are printed (exit code 3).
     """
-    same_repository(source, destination)
-    merged = session.reference(source).merge_into(destination.ref or "", message=message, squash=squash, **how)
-    session.output.message(f"merged {source} into {destination}")
-    value = {**merged.commit._asdict(), "bases": merged.bases, "up_to_date": False}
-    session.output.value(value, text.commit(merged.commit))
+    for source in sources:
+        same_repository(source, destination)
+    how = {**given.pop("how"), **given}
+    if len(sources) == 1:
+        _merge_one(session, sources[0], destination, {**how, "squash": squash})
+    elif squash or how.pop("resolutions"):
+        raise BadRequestException("--squash and --resolve are for a merge of one source: merge one by one")
+    else:
+        _merge_many(session, sources, destination, how)
+
+
+def _merge_one(session: Session, source: LakeUri, destination: LakeUri, how: dict[str, Any]) -> None:
+    merged = session.reference(source).merge_into(destination.ref or "", **how)
+    done = text.repeated(how["idempotency_key"]) if merged.is_repeated else f"merged {source} into {destination}"
+    session.output.message(done)
+    session.output.value(_plain(merged), text.commit(merged.commit))
+
+
+def _merge_many(session: Session, sources: list[LakeUri], destination: LakeUri, how: dict[str, Any]) -> None:
+    try:
+        results = session.branch(destination).merge_all([source.ref or "" for source in sources], **how)
+    except NothingToMergeError as nothing:
+        results = [None] * len(sources)
+        done = f"already up to date: {nothing}"
+    else:
+        merged = [result for result in results if result is not None]
+        done = f"merged {len(merged)} of {text.count(len(sources), 'source')} into {destination}"
+        if any(result.is_repeated for result in merged):
+            done = text.repeated(how["idempotency_key"])
+    session.output.message(done)
+    rows = [{"source": str(source), **_plain(result)} for source, result in zip(sources, results, strict=True)]
+    session.output.table(rows, {"source": "SOURCE", "id": "COMMIT"})
+
+
+def _plain(result: MergeResult | None) -> dict[str, Any]:
+    """A merge as plain values; what was there already has no commit."""
+    if result is None:
+        return {"id": None, "up_to_date": True, "repeated": False}
+    facts = {"up_to_date": result.is_repeated, "repeated": result.is_repeated}
+    return {**result.commit._asdict(), "bases": result.bases, **facts}
 
 
 @click.command("cherry-pick", cls=Verb)

@@ -80,8 +80,9 @@ def _line(info: OperationInfo, changes: tuple[RefChange, ...]) -> str:
 
 def _shown(info: OperationInfo, changes: tuple[RefChange, ...]) -> str:
     lines = [f"operation {info.id}" + "".join(f" ({note})" for note in _notes(info))]
-    values = {"Number": info.number, "What": info.verb, "User": info.user, "Date": text.when(info.at), **info.details}
-    lines.append(text.record(values))
+    values = {"Number": info.number, "What": info.verb, "User": info.user, "Date": text.when(info.at)}
+    key = {} if info.idempotency_key is None else {"Key": info.idempotency_key}
+    lines.append(text.record({**values, **key, **info.details}))
     changed = _changed_refs(changes) + _changed_settings(info)
     for title, found in (("Changed", changed), ("Commits", list(info.commits))):
         if found:

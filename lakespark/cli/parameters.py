@@ -39,6 +39,17 @@ def ref_uri(name: str = "uri", *, required: bool = True) -> Decorator:
     return _uri(name, uri.parse_ref, required=required)
 
 
+def ref_uris(name: str) -> Decorator:
+    """An argument that is the URIs of one or more refs."""
+    return click.argument(
+        name,
+        nargs=-1,
+        required=True,
+        metavar=f"{_FORMS[uri.parse_ref]}...",
+        callback=_given(lambda texts: [uri.parse_ref(text) for text in texts]),
+    )
+
+
 def path_uri(name: str = "uri") -> Decorator:
     """An argument that is the URI of a path at a ref, the empty one included."""
     return _uri(name, uri.parse_path)
@@ -65,6 +76,9 @@ parallelism_option = click.option(
     help="How many files to transfer at once.",
 )
 progress_option = click.option("--no-progress", is_flag=True, help="Draw no progress bar.")
+idempotency_key_option = click.option(
+    "--idempotency-key", metavar="KEY", help="Your name for this step: repeated with it, nothing is done again."
+)
 
 
 def metadata_option(command: Decorated) -> Decorated:

@@ -15,7 +15,7 @@ from lakespark.uri import LakeUri, parse_ref
 if TYPE_CHECKING:
     from lakespark.branch import Branch
     from lakespark.lake import Lake
-    from lakespark.model import RefState
+    from lakespark.model import Operation, RefState
     from lakespark.reference import Reference
     from lakespark.repository import Repository
 
@@ -68,6 +68,13 @@ def same_repository(uri: LakeUri, other: LakeUri) -> None:
     """Raises BadRequestException for URIs of two repositories."""
     if uri.repository != other.repository:
         raise BadRequestException(f"{uri} and {other} are in different repositories: this works within one")
+
+
+def landed_before(ref: Reference, key: str | None, verb: str) -> Operation | None:
+    """What was done to a ref under an idempotency key already, or None. Raises BadRequestException for a wrong key."""
+    from lakespark.operations import commit
+
+    return commit.landed_before(ref.repository.opened, key, verb, ref.id)
 
 
 def ref_states(repository: Repository) -> dict[str, RefState]:

@@ -49,6 +49,11 @@ def count(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'s' * (number != 1)}"
 
 
+def repeated(key: str | None) -> str:
+    """That a step was done before, under the same idempotency key."""
+    return f"done before under the idempotency key {key!r}: nothing was changed"
+
+
 def first_line(message: str) -> str:
     """The first line of a message."""
     return printable(message.strip().split("\n", 1)[0])

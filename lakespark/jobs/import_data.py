@@ -4,7 +4,8 @@ r"""Link objects that are in a store already into a branch, without copying them
         --lake s3://bucket/lake --from s3://bucket/raw/flights --to lakefs://analytics/main/flights
 
 With ``--engine spark`` Spark reads the listing, checks the objects and writes the tree. How far the import is goes to
-stderr. An import that changes nothing is up to date.
+stderr. An import that changes nothing is up to date; one that is repeated under its ``--idempotency-key`` as well,
+whatever its source holds by now.
 """
 
 from __future__ import annotations
@@ -16,7 +17,17 @@ from typing import TYPE_CHECKING
 
 from lakespark import uri
 from lakespark.errors import BadRequestException, ImportManagerException
-from lakespark.jobs.running import Arguments, Summary, add_metadata, lake_of, leave, metadata_of, parser_of, perform
+from lakespark.jobs.running import (
+    Arguments,
+    Summary,
+    add_idempotency_key,
+    add_metadata,
+    lake_of,
+    leave,
+    metadata_of,
+    parser_of,
+    perform,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,6 +50,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--delta", action="store_true", help="LOCATION is a Delta table: import its current files")
     made.add_argument("--message", default="", help="message of the commit")
     add_metadata(made)
+    add_idempotency_key(made)
     return made
 
 
@@ -46,7 +58,9 @@ def run(spark: SparkSession | None, args: argparse.Namespace) -> Summary:
     """Import; the summary of it."""
     target = uri.parse_path(args.to)
     branch = lake_of(args, spark).repository(target.repository).branch(target.ref or "")
-    manager = branch.import_data(args.message, metadata_of(args), on_status=_progress())
+    manager = branch.import_data(
+        args.message, metadata_of(args), on_status=_progress(), idempotency_key=args.idempotency_key
+    )
     _add(manager, args, target.path or "")
     try:
         status = manager.run()
@@ -93,6 +107,7 @@ def _progress() -> OnStatus:
 def _summary(status: ImportStatus) -> Summary:
     return {
         "result": "up-to-date" if status.is_up_to_date else "done",
+        "repeated": status.is_repeated,
         "commit": status.commit.id if status.commit else None,
         "objects": status.ingested_objects,
         "skipped_objects": status.skipped_objects,

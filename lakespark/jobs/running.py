@@ -46,6 +46,11 @@ def add_metadata(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--meta", metavar="KEY=VALUE", action="append", default=[], help="metadata; repeatable")
 
 
+def add_idempotency_key(parser: argparse.ArgumentParser) -> None:
+    """The option ``--idempotency-key``, the scheduler's name for this run."""
+    parser.add_argument("--idempotency-key", metavar="KEY", help="name of this run: repeated with it, nothing is done")
+
+
 def metadata_of(args: argparse.Namespace) -> dict[str, str]:
     """What ``--meta`` was given. Raises BadRequestException for what is no pair."""
     pairs = [text.partition("=") for text in args.meta]

@@ -15,6 +15,9 @@ from lakespark.operations.resolve import commit_record
 from lakespark.tables.ledger import IdempotencyKey
 from lakespark.tree.metarange import Metarange
 
+_LONGEST_KEY = 255
+"""Characters of an idempotency key: every handle keeps all keys in memory."""
+
 
 def commit(
     repository: OpenRepository,
@@ -121,7 +124,21 @@ def idempotent(key: str | None, verb: str, ref: str) -> IdempotencyKey | None:
     if not key:
         raise BadRequestException("an idempotency key is a text of at least one character, or None")
     check_text(key, "an idempotency key")
+    if len(key) > _LONGEST_KEY:
+        raise BadRequestException(
+            f"an idempotency key has at most {_LONGEST_KEY} characters, not {len(key):,}: "
+            "a long name can be given as its digest"
+        )
     return IdempotencyKey(key, verb, ref)
+
+
+def landed_before(repository: OpenRepository, key: str | None, verb: str, ref: str) -> Operation | None:
+    """The operation that a caller's key stands for already, or None. Raises BadRequestException as ``idempotent``."""
+    found = idempotent(key, verb, ref)
+    if found is None:
+        return None
+    repository.ledger.refresh()
+    return repository.ledger.landed(found)
 
 
 def check_description(

@@ -60,6 +60,7 @@ def create(
         return _open_existing(open_namespace, known)
     opened = open_namespace(new.namespace)
     if not opened.ledger.exists():
+        _check_unclaimed(opened)
         probe.check_before_creating(opened.store)
         _write_ledger(opened, new)
     opened.ledger.refresh()
@@ -125,6 +126,18 @@ def _write_ledger(opened: OpenRepository, new: NewRepository) -> None:
     }
     operation = Operation("repository-create", (RefChange(new.default_branch, None, state),), (record,))
     opened.ledger.create(settings, operation)
+
+
+def _check_unclaimed(opened: OpenRepository) -> None:
+    """That a namespace without a ledger has no ``format.json`` either: the ledger is written before it."""
+    body = opened.store.get(FORMAT_KEY)
+    if body is None or opened.ledger.exists():  # another process has created it meanwhile
+        return
+    read_format(opened, body)
+    raise NamespaceInUseError(
+        f"the storage namespace {opened.store.location} has {FORMAT_KEY}, but no ledger: "
+        "restore the ledger of the repository that was there, or choose another"
+    )
 
 
 def _check_owner(opened: OpenRepository, new: NewRepository) -> None:

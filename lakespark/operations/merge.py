@@ -59,11 +59,15 @@ class Destination:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A landed merge: its commit, its bases, and the conflicts that the strategy decided."""
+    """A landed merge: its commit, its bases, and the conflicts that the strategy decided.
+
+    ``is_repeated``: it had landed under the idempotency key before.
+    """
 
     record: CommitRecord
     bases: tuple[CommitRecord, ...]
     conflicts: pa.Table
+    is_repeated: bool = False
 
 
 def merge(
@@ -104,7 +108,7 @@ def merge(
         return Operation("merge", tuple(changes), new_commits(record), (("source", source),))
 
     landed = repository.ledger.operate(decide, key=key)
-    return outcome[0] if outcome else _landed_before(repository, landed)
+    return _landed_before(repository, landed) if landed.is_repeated else outcome[0]
 
 
 def _landed_before(repository: OpenRepository, landed: Operation) -> Outcome:
@@ -118,7 +122,7 @@ def recorded(repository: OpenRepository, record: CommitRecord) -> Outcome:
     """What an earlier merge has come to; which conflicts its strategy decided is not recorded."""
     parents = record.commit.parents
     found = bases.merge_bases(repository, parents[1], parents[0]) if len(parents) > 1 else ()
-    return Outcome(record, tuple(found), CONFLICT_SCHEMA.empty_table())
+    return Outcome(record, tuple(found), CONFLICT_SCHEMA.empty_table(), is_repeated=True)
 
 
 def merged(

@@ -19,6 +19,7 @@ from lakespark.operations.resolutions import Resolutions
 from lakespark.operations.resolve import Resolved, commit_record
 
 VERB = "merge-many"
+_HAD_ALREADY = "had already"
 _READ_AHEAD = 64
 """So many sources are read at once, before they are merged one by one."""
 
@@ -51,25 +52,43 @@ def merge_many(
             raise NothingToMergeError(f"nothing to merge: {destination!r} has all of these sources already")
         outcomes[:] = chain.outcomes
         after = merges.moved(repository, into, chain.into.head.commit.id)
-        details = (("sources", str(len(sources))),)
-        return Operation(VERB, (RefChange(destination, into.state, after),), tuple(chain.records), details)
+        change = RefChange(destination, into.state, after)
+        return Operation(VERB, (change,), tuple(chain.records), _details(chain.outcomes))
 
     landed = repository.ledger.operate(decide, key=key)
-    return outcomes or _landed_before(repository, sources, landed.changes[0])
+    if not landed.is_repeated:
+        return outcomes
+    repeated = _landed_before(repository, landed)
+    if len(repeated) != len(sources):
+        raise BadRequestException(
+            f"the idempotency key {wanted.idempotency_key!r} was used before, for a merge of {len(repeated)} sources, "
+            f"not of {len(sources)}: give each operation a key of its own"
+        )
+    return repeated
 
 
-def _landed_before(repository: OpenRepository, sources: Sequence[str], change: RefChange) -> list[Outcome | None]:
+def _details(outcomes: Sequence[Outcome | None]) -> tuple[tuple[str, str], ...]:
+    """How many sources there are and, by their numbers from 1, those that the branch had all of already."""
+    passed_over = ",".join(str(number) for number, outcome in enumerate(outcomes, 1) if outcome is None)
+    details = (("sources", str(len(outcomes))), (_HAD_ALREADY, passed_over))
+    return details if passed_over else details[:1]
+
+
+def _landed_before(repository: OpenRepository, landed: Operation) -> list[Outcome | None]:
     """What an earlier call came to: the merges on the way of first parents between the branch's two states."""
+    change, details = landed.changes[0], dict(landed.details)
     if change.before is None or change.after is None:
         raise AssertionError(change.name)
-    merged: dict[str, CommitRecord] = {}
+    merged: list[CommitRecord] = []  # the newest first
     commit_id = change.after.commit_id
     while commit_id != change.before.commit_id:
-        record = commit_record(repository, commit_id)
-        commit_id, source_id = record.commit.parents
-        merged[source_id] = record
-    found = (merged.get(resolve.resolve(repository, source).commit_id) for source in sources)
-    return [None if record is None else merges.recorded(repository, record) for record in found]
+        merged.append(commit_record(repository, commit_id))
+        commit_id = merged[-1].commit.parents[0]
+    had_already = set(details.get(_HAD_ALREADY, "").split(","))
+    return [
+        None if str(number) in had_already else merges.recorded(repository, merged.pop())
+        for number in range(1, int(details["sources"]) + 1)
+    ]
 
 
 class _Chain:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -132,34 +133,40 @@ class SharedAppends:
 
 
 class _Queue:
-    """Rows that wait for an append. A few threads append at a time, each everything that waits by then."""
+    """Rows that wait for an append. A few threads lead, each of them appends its own row and all that wait by then.
+
+    A thread that does not lead sleeps until its row is in or the lead is handed to it: nobody queues for a lock
+    behind the one who appends.
+    """
 
     def __init__(self, at_once: int) -> None:
         self._lock = threading.Lock()
-        self._appending = threading.Semaphore(at_once)
-        self._waiting: list[_Waiting] = []
+        self._waiting: deque[_Waiting] = deque()
+        self._leaders = 0
+        self._at_once = at_once
         self._is_busy = False
 
     def append(self, row: dict[str, Any], append_rows: Callable[[list[dict[str, Any]]], None]) -> None:
         mine = _Waiting(row)
         with self._lock:
-            self._waiting.append(mine)
-        with self._appending:
-            if not mine.is_taken:
-                self._append_all(append_rows)
-        mine.done.wait()
+            mine.leads = self._leaders < self._at_once
+            if mine.leads:
+                self._leaders += 1
+            else:
+                self._waiting.append(mine)
+        if not mine.leads:
+            mine.woken.wait()
+        if mine.leads:
+            self._append_all(mine, append_rows)
         if mine.failure is not None:
             raise mine.failure
 
-    def _append_all(self, append_rows: Callable[[list[dict[str, Any]]], None]) -> None:
+    def _append_all(self, mine: _Waiting, append_rows: Callable[[list[dict[str, Any]]], None]) -> None:
         if self._is_busy:
             time.sleep(GATHERING_S)
         with self._lock:
-            batch, self._waiting = self._waiting, []
-            for waiting in batch:
-                waiting.is_taken = True
-        if not batch:  # another thread has taken what was there
-            return
+            batch = [mine, *self._waiting]
+            self._waiting.clear()
         self._is_busy = len(batch) > 1
         failure: BaseException | None = None
         try:
@@ -168,16 +175,26 @@ class _Queue:
             failure = error
         for waiting in batch:
             waiting.failure = failure
-            waiting.done.set()
+            waiting.woken.set()
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        with self._lock:
+            if not self._waiting:
+                self._leaders -= 1
+                return
+            heir = self._waiting.popleft()
+        heir.leads = True
+        heir.woken.set()
 
 
 class _Waiting:
-    """One queued row."""
+    """One row, and the thread that waits for it."""
 
-    __slots__ = ("done", "failure", "is_taken", "row")
+    __slots__ = ("failure", "leads", "row", "woken")
 
     def __init__(self, row: dict[str, Any]) -> None:
         self.row = row
-        self.is_taken = False
-        self.done = threading.Event()
+        self.leads = False
+        self.woken = threading.Event()
         self.failure: BaseException | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from lakespark.storage.backends import account_of, credentials_for, s3_endpoint, s3_region
@@ -23,7 +24,7 @@ def storage_conf(location: str | os.PathLike[str], options: Mapping[str, Any]) -
     """
     known = StorageOptions.of(options)
     place = parse_location(location)
-    if known == StorageOptions():
+    if replace(known, durable=None) == StorageOptions():  # Spark has no such option
         return {}
     if place.scheme == "s3" or (place.scheme == "file" and _speaks_of_s3(known)):
         found = _s3a(Location("s3", place.bucket, ""), known)

@@ -22,7 +22,7 @@ def open_store(location: Location | str, **options: Any) -> Store:
     if isinstance(location, str):
         location = parse_location(location)
     if location.scheme == "file":
-        return LocalStore(location)
+        return LocalStore(location, durable=bool(known.durable))
     from lakespark.storage.object_store import ObjectStore  # noqa: PLC0415 - a local lake does without
 
     return ObjectStore(location, known)

@@ -1,7 +1,7 @@
 """Local folders. Files show up whole or not at all: they are written under another name and linked or renamed.
 
 Half as long a put, and a tenth as long a look-up of an absent file, as through obstore (docs/design.md), which
-is what uploads and small commits consist of. Nothing is synced to disk.
+is what uploads and small commits consist of. A durable store syncs to the disk what it acknowledges.
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Self
 
-from lakespark.errors import AccessDeniedError, BadRequestException, StorageError, UnsafeStoreError
+from lakespark.errors import (
+    AccessDeniedError,
+    BadRequestException,
+    StateUnknownError,
+    StorageError,
+    UnsafeStoreError,
+)
+from lakespark.storage.disk import Disk, SyncedDisk, UnsyncedDisk
 from lakespark.storage.location import Location
 from lakespark.storage.store import PresignedUrl, StoredFile, Writer
 
@@ -24,11 +31,15 @@ _NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
 class LocalStore:
-    """A Store over a local folder, which is made by the first write."""
+    """A Store over a local folder, which is made by the first write.
 
-    def __init__(self, location: Location) -> None:
+    ``durable``: what a call has written is on the disk when it answers, whole, and stays there after a power loss.
+    """
+
+    def __init__(self, location: Location, *, durable: bool = False) -> None:
         self.location = location
         self._root = location.path
+        self.disk: Disk = SyncedDisk(self._root) if durable else UnsyncedDisk()
 
     def __repr__(self) -> str:
         return f"LocalStore({self._root!r})"
@@ -53,7 +64,7 @@ class LocalStore:
 
     def put(self, key: str, body: bytes) -> None:
         try:
-            with _Unfinished(self.path(key)) as unfinished:
+            with _Unfinished(self.path(key), self.disk) as unfinished:
                 unfinished.append(body)
                 unfinished.become(self.path(key))
         except OSError as error:
@@ -61,17 +72,31 @@ class LocalStore:
 
     def put_if_absent(self, key: str, body: bytes) -> bool:
         try:
-            with _Unfinished(self.path(key)) as unfinished:
+            with _Unfinished(self.path(key), self.disk) as unfinished:
                 unfinished.append(body)
-                unfinished.close()
+                unfinished.finish()
                 self._link(unfinished.path, key)
         except FileExistsError:
-            return False
+            is_first = False
         except StorageError:
             raise
         except OSError as error:
             raise self.failed("write", key, error) from error
-        return True
+        else:
+            is_first = True
+        self._settle_name(key)  # that of another writer too: what comes next may build on it
+        return is_first
+
+    def _settle_name(self, key: str) -> None:
+        """Others have seen the file: that it cannot be synced does not say that it is not there."""
+        path = self.path(key)
+        try:
+            self.disk.name_given(os.path.dirname(path))  # noqa: PTH120
+        except OSError as error:
+            raise StateUnknownError(
+                f"{path} is written, but cannot be synced to the disk ({error.strerror or error}): "
+                "look at the repository before repeating"
+            ) from error
 
     def _link(self, path: str, key: str) -> None:
         try:
@@ -141,14 +166,15 @@ class LocalStore:
 class _Unfinished:
     """A file beside its target that is gone after the ``with`` block, unless it was renamed."""
 
-    def __init__(self, target: str) -> None:
-        folder = os.path.dirname(target)  # noqa: PTH120
+    def __init__(self, target: str, disk: Disk) -> None:
+        self._folder = os.path.dirname(target)  # noqa: PTH120
+        self._disk = disk
         self._is_there = True
-        self.path = f"{folder}/{_UNFINISHED}{secrets.token_hex(8)}"
+        self.path = f"{self._folder}/{_UNFINISHED}{secrets.token_hex(8)}"
         try:
             self._file = self._open()
         except FileNotFoundError:
-            os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+            disk.make_folder(self._folder)
             self._file = self._open()
 
     def _open(self) -> IO[bytes]:
@@ -160,15 +186,17 @@ class _Unfinished:
         while left:
             left = left[self._file.write(left) :]
 
-    def close(self) -> None:
-        """Close without taking it away."""
+    def finish(self) -> None:
+        """Close without taking it away: the contents are whole."""
+        self._disk.contents_written(self._file.fileno())
         self._file.close()
 
     def become(self, target: str) -> None:
-        """Close and take the target's name, over another file if there is one."""
-        self._file.close()
+        """Finish and take the target's name, over another file if there is one."""
+        self.finish()
         os.replace(self.path, target)  # noqa: PTH105 - a third of the time of Path.replace
         self._is_there = False
+        self._disk.name_given(self._folder)
 
     def __enter__(self) -> Self:
         return self
@@ -185,7 +213,7 @@ class _LocalWriter:
     def __init__(self, store: LocalStore, key: str) -> None:
         self._store, self._key = store, key
         try:
-            self._unfinished = _Unfinished(store.path(key))
+            self._unfinished = _Unfinished(store.path(key), store.disk)
         except OSError as error:
             raise store.failed("write", key, error) from error
 
@@ -201,6 +229,7 @@ class _LocalWriter:
 
     def close(self) -> None:
         try:
-            self._unfinished.become(self._store.path(self._key))
+            with self._unfinished:
+                self._unfinished.become(self._store.path(self._key))
         except OSError as error:
             raise self._store.failed("write", self._key, error) from error

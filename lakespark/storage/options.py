@@ -31,7 +31,8 @@ class StorageOptions:
     """Everything that a store may be told. An option that a store has no use for is no error: lakes reach into others.
 
     ``timeout``: seconds until a request is given up. ``retry_seconds``: how long a request is repeated while the store
-    throttles or fails. ``client_options``: obstore's, for proxies and certificates.
+    throttles or fails. ``client_options``: obstore's, for proxies and certificates. ``durable``: local folders sync
+    to the disk what they acknowledge; other stores have done so when they answer.
     """
 
     # any store
@@ -41,6 +42,8 @@ class StorageOptions:
     timeout: float = 30.0
     retry_seconds: float = 30.0
     client_options: Mapping[str, Any] | None = field(default=None, repr=False)
+    # local folders
+    durable: bool | None = None
     # S3
     profile: str | None = None
     role_arn: str | None = None

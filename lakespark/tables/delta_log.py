@@ -112,9 +112,14 @@ class DeltaLog:
         finally:
             self.version = -1
 
+    @property
+    def is_expired(self) -> bool:
+        """Whether later entries may have been cleaned up: then one that is absent does not mean a free number."""
+        return time.monotonic() - self._fresh_at > LOG_RETENTION_DAYS * 86400 / 2
+
     def refresh(self) -> list[LogEntry]:
         """The entries that have come since the last look: one request if there are none."""
-        if time.monotonic() - self._fresh_at > LOG_RETENTION_DAYS * 86400 / 2:
+        if self.is_expired:
             raise LogExpiredError(self._root)
         entries = self.follow_winners()
         while (body := self._store.get(self._entry_key(self.version + 1))) is not None:
@@ -206,7 +211,7 @@ class DeltaLog:
     def checkpoint_if_due(self) -> None:
         """Make a Delta checkpoint, which other readers use and our own need to open without a snapshot.
 
-        Raises StorageError.
+        It is derived, so that it is not synced where the store is durable. Raises StorageError.
         """
         # a checkpoint lists the files of the last week too, so long logs have them less often
         due = max(CHECKPOINT_ENTRIES, self.version // 32)

@@ -187,6 +187,25 @@ class Ledger:
             files = sorted(self._log.files.values(), key=lambda file: -file.last)
         yield from operation_log.operations(self._log.read_rows(file) for file in files)
 
+    def landed(self, key: IdempotencyKey) -> Operation | None:
+        """What has landed under a key, as of the last refresh. Raises BadRequestException for another operation's."""
+        with self._lock:
+            self._require_state()
+            while key.value not in self._keys and self._unread:
+                self._read_next_commits()
+            number = self._keys.get(key.value)
+            if number is None:
+                return None
+            file = next(file for file in self._log.files.values() if file.first <= number <= file.last)
+        rows = [row for row in _in_order(self._log.read_rows(file)) if row["entry"] == number]
+        info, changes = operation_log.operation(rows)
+        if (info.verb, changes[0].name) != (key.verb, key.ref):
+            raise BadRequestException(
+                f"the idempotency key {key.value!r} was used before, for {info.verb} of {changes[0].name!r}: "
+                "give each operation a key of its own"
+            )
+        return Operation(info.verb, changes, details=tuple(info.details.items()), landed=info, is_repeated=True)
+
     # -- writing -------------------------------------------------------------------------------------------
 
     def create(self, settings: dict[str, str], operation: Operation) -> bool:
@@ -209,7 +228,7 @@ class Ledger:
         self.background.drop()
         for attempt in range(_TRIES):
             self.refresh()
-            landed = self._landed_under(key)
+            landed = None if key is None else self.landed(key)
             if landed is not None:
                 return landed
             settings = self.settings()
@@ -259,25 +278,6 @@ class Ledger:
 
     def _put_soon(self, name: str, body: bytes) -> None:
         self.background.start(lambda: self._store.put(name, body))
-
-    def _landed_under(self, key: IdempotencyKey | None) -> Operation | None:
-        if key is None:
-            return None
-        with self._lock:
-            while key.value not in self._keys and self._unread:
-                self._read_next_commits()
-            number = self._keys.get(key.value)
-            if number is None:
-                return None
-            file = next(file for file in self._log.files.values() if file.first <= number <= file.last)
-        rows = [row for row in _in_order(self._log.read_rows(file)) if row["entry"] == number]
-        info, changes = operation_log.operation(rows)
-        if (info.verb, changes[0].name) != (key.verb, key.ref):
-            raise BadRequestException(
-                f"the idempotency key {key.value!r} was used before, for {info.verb} of {changes[0].name!r}: "
-                "give each operation a key of its own"
-            )
-        return Operation(info.verb, changes, details=tuple(info.details.items()), landed=info)
 
     def _holds(self, operation: Operation, settings: dict[str, str], key: IdempotencyKey | None) -> bool:
         """Whether the state, all settings included, is still the one that the operation was decided on."""

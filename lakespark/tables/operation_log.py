@@ -37,5 +37,6 @@ def operation(rows: list[ledger_rows.Row]) -> tuple[OperationInfo, tuple[RefChan
         id=head["write_id"],
         commits=tuple(row["name"] for row in rows if row["kind"] == "commit"),
         settings=tuple(ledger_rows.setting_change(row) for row in rows if row["kind"] == "setting"),
+        idempotency_key=head.get("idempotency_key"),
     )
     return info, tuple(ledger_rows.ref_change(row) for row in rows if row["kind"] in ("branch", "tag"))

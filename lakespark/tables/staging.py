@@ -133,7 +133,7 @@ class StagingTable:
     def append(self, rows: pa.Table, file: DataFile) -> None:
         """Append a batch, which stands in the file, as the next entry, whatever comes before it."""
         with self._lock:
-            if self._log.version < 0:
+            if self._log.version < 0 or self._log.is_expired:
                 self.refresh()
             while not self._log.put_rows(file, self._log.version + 1):
                 self.refresh()

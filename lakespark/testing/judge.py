@@ -45,7 +45,7 @@ class Judge:
         """No more files were ever written than the model says, for what is reachable and for what is not."""
         store = repository.opened.store
         written = [len(list(store.list(f"_lakespark/{kind}"))) for kind in ("ranges", "metaranges")]
-        trees = {commit.tree.file for commit in self._model.commits.values()}
+        trees = self._model.abandoned.union(commit.tree.file for commit in self._model.commits.values())
         assert written == [self._model.ranges_written, len(trees)]
 
     def _check_refs(self, repository: Repository) -> None:

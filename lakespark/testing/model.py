@@ -14,6 +14,7 @@ from lakespark.errors import (
     BadRequestException,
     DirtyBranchError,
     InvalidResolutionError,
+    LakesparkError,
     MergeConflictError,
     NothingToMergeError,
     RefNotFoundError,
@@ -112,6 +113,35 @@ class ModelRepository(ModelState):
         if not is_change and not allow_empty:
             raise NothingToMergeError(source)
         return self.land(destination, tree, (into.head,) if squash else (into.head, given), description)
+
+    def merge_all(
+        self, sources: Sequence[str], destination: str, description: Description, *, strategy: str | None = None
+    ) -> list[str | None]:
+        """Merge ref expressions one by one as one operation: all or none. The id of each merge, None for no change."""
+        before, known = self._clean(destination), set(self.commits)
+        given = {source: self.resolve(source) for source in sources}
+        try:
+            with self.operations.one(destination):
+                found = [
+                    self._merge_next(source, given[source], destination, description, strategy) for source in sources
+                ]
+                if not any(found):
+                    raise NothingToMergeError(destination)
+        except LakesparkError:
+            self.branches[destination] = before
+            self.abandoned |= {self.commits.pop(commit).tree.file for commit in set(self.commits) - known}
+            raise
+        return found
+
+    def _merge_next(
+        self, source: str, given: str, destination: str, description: Description, strategy: str | None
+    ) -> str | None:
+        if source == destination:
+            raise BadRequestException(source)
+        try:
+            return self.merge(given, destination, description, strategy=strategy)
+        except NothingToMergeError:
+            return None
 
     def revert(self, branch: str, expression: str, description: Description, parent: int = 0, **how: Any) -> str:
         """Undo a commit: a merge of its parent with the commit itself as the base."""

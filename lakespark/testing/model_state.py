@@ -74,6 +74,8 @@ class ModelState:
         self.tags: dict[str, str] = {}
         self._files = count()
         self.ranges_written = 0
+        self.abandoned: set[int] = set()
+        """Files of trees that were written for commits that never came to be."""
         self.operations = ModelOperations(self)
         self.branches: dict[str, ModelBranch] = {}
         tree = Tree(next(self._files), threshold, ())

@@ -1,5 +1,7 @@
 """Which lake and which user: options, then the environment, then the configuration file."""
 
+import os
+
 import pytest
 
 from lakespark.cli.settings import find_settings
@@ -61,6 +63,15 @@ def test_options_of_the_stores_stand_in_the_file(home):
     (home / "lake.toml").write_text('lake = "s3://b/lake"\n[storage]\nregion = "eu-west-1"\npath_style = true\n')
     found = find_settings(None, "ann", str(home / "lake.toml"), {})
     assert found.storage == {"region": "eu-west-1", "path_style": True}
+
+
+@pytest.mark.parametrize("is_durable", [True, False])
+def test_a_lake_is_durable_if_the_file_says_so(cli, home, monkeypatch, is_durable):
+    synced = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    (home / "lake.toml").write_text(f"[storage]\ndurable = {str(is_durable).lower()}\n")
+    cli("--config", str(home / "lake.toml"), "repo", "create", "lakefs://demo")
+    assert bool(synced) is is_durable
 
 
 def test_an_option_of_the_stores_that_is_unknown_is_named(cli, home):

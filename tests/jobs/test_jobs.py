@@ -2,6 +2,7 @@
 
 import ast
 import json
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -59,6 +60,59 @@ def test_an_import_is_done_once_and_then_up_to_date(lake, perform, source):
     assert (code, again["result"], again["commit"]) == (0, "up-to-date", done["commit"])
 
 
+def test_a_merge_is_repeated_under_its_key(lake, perform):
+    words = (DEV, MAIN, "--idempotency-key", "nightly-1")
+    code, done = perform(merge, *words)
+    assert (code, done["result"], done["repeated"]) == (0, "done", False)
+    dev = lake.repository("demo").branch("dev")
+    dev.object("later").upload("1")
+    dev.commit("later")
+    code, again = perform(merge, *words)
+    assert (code, again["result"], again["repeated"], again["commit"]) == (0, "up-to-date", True, done["commit"])
+    assert not lake.repository("demo").branch("main").object("later").exists()
+    code, other = perform(merge, DEV, MAIN, "--idempotency-key", "nightly-2")
+    assert (code, other["result"], other["repeated"]) == (0, "done", False)
+
+
+def test_many_sources_are_merged_at_once_and_repeated_under_their_key(lake, perform):
+    repository = lake.repository("demo")
+    for name in ("north", "south"):
+        branch = repository.branch(name).create("main")
+        branch.object(name).upload(name)
+        branch.commit(name)
+    repository.branch("old").create("main")
+    names = ("north", "old", "south")
+    words = (*(f"lakefs://demo/{name}" for name in names), MAIN, "--idempotency-key", "load-1")
+    code, done = perform(merge, *words)
+    assert (code, done["result"], done["repeated"]) == (0, "done", False)
+    assert [merged["source"] for merged in done["merges"]] == list(words[:3])
+    log = [commit.id for commit in repository.branch("main").log(2, first_parent=True)]
+    assert [merged["commit"] for merged in done["merges"]] == [log[1], None, log[0]]
+    assert done["commit"] == log[0]
+    for name in names:
+        repository.branch(name).delete()
+    code, again = perform(merge, *words)
+    assert (code, again["result"], again["repeated"], again["commit"]) == (0, "up-to-date", True, done["commit"])
+    assert [merged.get("bases") for merged in again["merges"]] == [merged.get("bases") for merged in done["merges"]]
+    assert [merged["commit"] for merged in again["merges"]] == [merged["commit"] for merged in done["merges"]]
+    assert [merged.get("decided_conflicts") for merged in again["merges"]] == [None] * 3
+
+
+def test_many_sources_that_are_all_merged_are_up_to_date(perform):
+    assert perform(merge, DEV, MAIN)[0] == 0
+    code, again = perform(merge, DEV, "lakefs://demo/dev~1", MAIN)
+    assert (code, again["result"]) == (0, "up-to-date")
+
+
+def test_an_import_is_repeated_under_its_key_without_its_source(perform, source):
+    words = ("--from", source, "--to", f"{MAIN}/raw", "--idempotency-key", "load-1")
+    code, done = perform(import_data, *words)
+    assert (code, done["result"], done["repeated"]) == (0, "done", False)
+    shutil.rmtree(source)
+    code, again = perform(import_data, *words)
+    assert (code, again["result"], again["repeated"], again["commit"]) == (0, "up-to-date", True, done["commit"])
+
+
 def test_listings_and_delta_tables_are_imported_as_well(lake, perform, source, tmp_path):
     rows = pa.table({"address": [str(source / "one")], "size": [1], "checksum": ["etag:1"]})
     pq.write_table(rows, tmp_path / "listing.parquet")
@@ -86,6 +140,7 @@ def test_an_export_is_done_once_and_then_up_to_date(lake, perform, tmp_path):
 
 FAILURES = {
     "no such branch": (merge, [DEV, "lakefs://demo/nope"], 1, "ref-not-found"),
+    "the key of another operation": (merge, [DEV, MAIN, "--idempotency-key", "used"], 2, "bad-request"),
     "no such repository": (export, ["lakefs://nope/main", "out"], 1, "repository-not-found"),
     "two repositories": (merge, [DEV, "lakefs://other/main"], 2, "bad-request"),
     "no URI": (merge, ["dev", "main"], 2, "invalid-uri"),
@@ -97,8 +152,9 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("name", FAILURES)
-def test_failures_have_the_exit_code_and_kind_of_the_command_line(perform, tmp_path, monkeypatch, name):
+def test_failures_have_the_exit_code_and_kind_of_the_command_line(lake, perform, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
+    lake.repository("demo").tag("v1").create("main", idempotency_key="used")
     job, words, code, kind = FAILURES[name]
     ended, summary = perform(job, *words)
     assert (ended, summary["result"], summary["error"]["kind"]) == (code, "failed", kind)

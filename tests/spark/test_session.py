@@ -205,7 +205,6 @@ print(json.dumps({
     "found": refusal(lambda: far.branch("main").read(spark, "u/")),
     "write": refusal(lambda: far.branch("main").write(spark.range(3), "new/")),
     "engine": refusal(lambda: far.branch("dev").merge_into(far.branch("main"))),
-    "import": refusal(lambda: far.branch("main").import_data().prefix(ELSEWHERE, destination="i/").run()),
 }))
 spark.stop()
 """
@@ -220,7 +219,6 @@ def told(tmp_path_factory, s3_server):
 
     folder = tmp_path_factory.mktemp("plain")
     bucket = f"s3://{s3_server.make_bucket()}/lake"
-    elsewhere = f"s3://{s3_server.make_bucket()}/landing"
     main = lakespark.Lake(folder / "lake", user="ann").repository("analytics").create().branch("main")
     main.write(pa.table({"id": range(5)}), "t/")
     write_deltalake(folder / "table", pa.table({"id": range(3)}))
@@ -236,7 +234,7 @@ def told(tmp_path_factory, s3_server):
     repo.branch("dev").commit("two")
     repo.branch("main").object("a").upload("a")
     repo.branch("main").commit("three")
-    values = {"FOLDER": str(folder / "lake"), "BUCKET": bucket, "ELSEWHERE": elsewhere, "OPTIONS": s3_server.options}
+    values = {"FOLDER": str(folder / "lake"), "BUCKET": bucket, "OPTIONS": s3_server.options}
     code = "\n".join(f"{name} = {value!r}" for name, value in values.items()) + PLAIN
     return run(code)
 
@@ -256,7 +254,7 @@ class TestPlainSession:
     def test_it_reads_a_delta_table_inside_the_repository(self, told):
         assert told["delta"] == [0, 1, 2]
 
-    @pytest.mark.parametrize("what", ["recorded", "found", "write", "engine", "import"])
+    @pytest.mark.parametrize("what", ["recorded", "found", "write", "engine"])
     def test_s3_without_its_jars_says_what_to_set(self, told, what):
         assert "cannot reach s3://" in told[what]
         assert "configure(builder, s3=True)" in told[what]

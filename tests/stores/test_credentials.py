@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import threading
@@ -111,6 +112,43 @@ def test_a_token_that_expires_in_the_middle_of_work_is_renewed(proxy, bucket):
     main.commit("one")
     assert provider.asked > before
     assert main.get_commit().message == "one"
+
+
+def upload(branch):
+    branch.object("file").upload(b"1")
+
+
+def commit(branch):
+    branch.commit("work", idempotency_key=f"{branch.id}-1")
+
+
+@pytest.mark.parametrize("work", [upload, commit])
+def test_keys_that_expire_at_any_request_are_named_and_leave_old_or_new(proxy, bucket, work):
+    """Nobody renews them. With other keys the same work is done, once."""
+    keys = {"access_key_id": "a", "secret_access_key": "b", "session_token": "c"}
+    repo = lakespark.Lake(f"s3://{bucket}/lake", **at_proxy(proxy, **keys)).repository("demo").create()
+    for lifetime in itertools.count():
+        branch = repo.branch(f"b{lifetime}").create("main")
+        if work is commit:
+            upload(branch)
+        requests = itertools.count()
+        proxy.rule = lambda _, requests=requests, lifetime=lifetime: (
+            Answer(400, "ExpiredToken") if next(requests) >= lifetime else None
+        )
+        failure = None
+        try:
+            work(branch)
+        except (errors.CredentialsError, errors.StateUnknownError) as error:
+            failure = str(error)
+        proxy.heal()
+        work(branch)
+        assert [found.path for found in branch.objects()] == ["file"]
+        assert len(list(branch.log())) == (2 if work is commit else 1)
+        if failure is None:
+            break
+        assert "have expired" in failure
+    assert lifetime >= 4
+    assert repo.fsck(objects=True).is_clean
 
 
 @pytest.mark.parametrize(

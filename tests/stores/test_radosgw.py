@@ -28,14 +28,17 @@ def gateway(tmp_path_factory) -> Iterator[dict]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     script = Path(__file__).with_name("radosgw.sh")
-    command = [str(script), str(tmp_path_factory.mktemp("ceph")), str(port), *KEYS]
+    folder = tmp_path_factory.mktemp("ceph")
+    command = [str(script), str(folder), str(port), *KEYS]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    endpoint = f"http://127.0.0.1:{port}"
-    yield {"endpoint": endpoint, "region": "us-east-1", "access_key_id": KEYS[0], "secret_access_key": KEYS[1]}
-    process.terminate()
-    process.communicate(timeout=60)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n", (folder / "start.log").read_text()[-2000:]
+        endpoint = f"http://127.0.0.1:{port}"
+        yield {"endpoint": endpoint, "region": "us-east-1", "access_key_id": KEYS[0], "secret_access_key": KEYS[1]}
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
 
 
 @pytest.fixture

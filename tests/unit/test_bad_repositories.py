@@ -1,11 +1,17 @@
-"""Repositories that cannot be made or found, commit prefixes of two commits, and tables that cannot be staged."""
+"""Repositories that cannot be made or found, or that others put files into; handles that are older than the log;
+commit prefixes of two commits; tables that cannot be staged.
+"""
 
 from __future__ import annotations
 
 import itertools
+import json
+import os
+import time
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from refusals import everything, refused
 
 import lakespark
@@ -13,12 +19,16 @@ from lakespark import digest
 from lakespark.errors import (
     AmbiguousRefError,
     BadRequestException,
+    CorruptFileError,
     InvalidEntriesError,
     NamespaceInUseError,
     NameTakenError,
     RepositoryNotFoundError,
     StorageError,
+    UnsupportedFormatError,
 )
+from lakespark.storage import open_store
+from lakespark.tables import delta_log
 
 _names = itertools.count()
 LONG = "x" * 1025
@@ -92,6 +102,149 @@ def test_a_lake_that_is_a_file_is_named(tmp_path):
             act()
     assert file.read_text() == "mine"
     assert list(lakespark.Lake(tmp_path / "lake").repositories()) == []
+
+
+# -- namespaces that others have been at ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def begun(tmp_path):
+    """A lake and a namespace whose creation, under the name "analytics", ended before it had a format file."""
+    lake = lakespark.Lake(tmp_path / "lake", user="ann")
+    repo = lakespark.Lake(tmp_path / "lake", user="ann").repository("analytics").create(tmp_path / "ns")
+    commit_id = repo.branch("main").get_commit().id
+    repo.opened.store.delete("_lakespark/format.json")
+    for file in open_store(str(tmp_path / "lake")).list("_lakespark"):  # the lake's row is written last
+        open_store(str(tmp_path / "lake")).delete(file.key)
+    return lake, tmp_path / "ns", commit_id
+
+
+def test_a_creation_that_crashed_is_named_and_finished_by_repeating_it(begun):
+    lake, place, commit_id = begun
+    with pytest.raises(RepositoryNotFoundError, match="interrupted, create it again with the same name and lake"):
+        lakespark.Repository.open(place)
+    with pytest.raises(NamespaceInUseError, match=f"{place} belongs to repository 'analytics' of the lake at .*/lake"):
+        lake.repository("other").create(place)
+    assert list(lake.repositories()) == []
+    main = lake.repository("analytics").create(place).branch("main")
+    assert main.get_commit().id == commit_id
+    main.object("a").upload("1")
+    main.commit("goes on")
+    assert [commit.message for commit in main.log()] == ["goes on", "Repository created"]
+
+
+@pytest.mark.parametrize(
+    ("body", "error", "message"),
+    [
+        (b"settings of something else", CorruptFileError, "_lakespark/format.json cannot be read"),
+        (b'{"version": 7}', UnsupportedFormatError, "has format version 7"),
+        (
+            json.dumps({"format": "lakespark", "version": 1, "repository_id": "lost"}).encode(),
+            NamespaceInUseError,
+            "has _lakespark/format.json, but no ledger",
+        ),
+    ],
+)
+def test_a_namespace_with_the_format_file_of_something_else_is_left_as_it_is(tmp_path, body, error, message):
+    store = open_store(str(tmp_path / "ns"))
+    store.put("_lakespark/format.json", body)
+    lake = lakespark.Lake(tmp_path / "lake", user="ann")
+    with pytest.raises(error, match=message):
+        lake.repository("analytics").create(tmp_path / "ns")
+    assert [file.key for file in store.list("")] == ["_lakespark/format.json"]
+    assert store.get("_lakespark/format.json") == body
+    assert list(lake.repositories()) == []
+
+
+STRANGE = ("notes.txt", "ledger/copy of ledger.parquet", "ranges/old/x.csv", "staging/readme", "metaranges/x.tmp")
+IN_LOGS = ("notes.txt", "00000000000000000001.json.tmp", ".00000000000000000001.json.crc", "x.json", "1.json")
+
+
+def test_files_of_other_programs_inside_the_namespace_disturb_nobody(tmp_path):
+    """Some were there before the repository; fsck names those that no Delta or Spark program would write."""
+    lake = lakespark.Lake(tmp_path / "lake", user="ann")
+    store = open_store(str(tmp_path / "ns"))
+    logs = [f"_lakespark/ledger/_delta_log/{name}" for name in IN_LOGS]
+    for key in (*logs, *(f"_lakespark/{name}" for name in STRANGE)):
+        store.put(key, b"?")
+    repo = lake.repository("analytics").create(tmp_path / "ns")
+    main = repo.branch("main")
+    main.object("a").upload("1")
+    token = repo.opened.ledger.ref("main").token
+    for name in IN_LOGS:
+        store.put(f"_lakespark/staging/{token}/_delta_log/{name}", b"?")
+    main.commit("first")
+    dev = repo.branch("dev").create("main")
+    dev.object("b").upload("2")
+    dev.commit("second")
+    dev.merge_into(main)
+    fresh = lakespark.Repository.open(tmp_path / "ns")
+    assert [found.path for found in fresh.branch("main").objects()] == ["a", "b"]
+    report = repo.fsck(objects=True)
+    assert report.is_clean
+    assert {f"_lakespark/{name}" for name in STRANGE} <= {note.name for note in report.notes}
+    assert all(store.get(f"_lakespark/{name}") == b"?" for name in STRANGE)
+
+
+# -- handles that are older than the log -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def aged(tmp_path, monkeypatch):
+    """A repository, and a handle of it that has slept while others wrote and the logs were cleaned up behind them."""
+    monkeypatch.setattr(delta_log, "CHECKPOINT_ENTRIES", 20)
+    place = tmp_path / "ns"
+    lakespark.Lake(tmp_path / "lake", user="ann").repository("analytics").create(place)
+    old = lakespark.Repository.open(place, user="ann")
+    old.branch("main").object("before").upload("1")
+    others = lakespark.Repository.open(place, user="bob")
+    for number in range(40):
+        others.branch(f"b{number:02}").create("main")
+        others.branch("main").object(f"f{number:02}").upload("1")
+    token = others.opened.ledger.ref("main").token
+    for table in ("ledger", f"staging/{token}"):
+        log = place / "_lakespark" / table / "_delta_log"
+        long_ago = time.time() - (delta_log.LOG_RETENTION_DAYS + 10) * 86400
+        for file in log.glob("*"):
+            os.utime(file, (long_ago, long_ago))
+        DeltaTable(log.parent).cleanup_metadata()
+        assert not (log / f"{3:020}.json").exists()
+    asleep = delta_log.LOG_RETENTION_DAYS * 86400
+    now = time.monotonic
+    monkeypatch.setattr(delta_log.time, "monotonic", lambda: now() + asleep)
+    return old, place
+
+
+FILES = ["before", *(f"f{number:02}" for number in range(40))]
+
+
+def test_a_handle_older_than_the_log_reads_what_is_there_now(aged):
+    old, _ = aged
+    assert [found.path for found in old.branch("main").objects()] == FILES
+    assert len(list(old.branches())) == 41
+
+
+@pytest.mark.parametrize("mode", ["w", "x"])
+def test_a_handle_older_than_the_log_loses_no_upload(aged, mode):
+    old, place = aged
+    old.branch("main").object("mine").upload("1", mode=mode)
+    fresh = lakespark.Repository.open(place)
+    assert [found.path for found in fresh.branch("main").objects()] == [*FILES, "mine"]
+    old.branch("main").commit("all")
+    assert [found.path for found in fresh.ref("main@").objects()] == [*FILES, "mine"]
+    assert fresh.fsck(objects=True).is_clean
+
+
+def test_a_handle_older_than_the_log_commits_and_branches_on_what_is_there_now(aged):
+    old, place = aged
+    with pytest.raises(NameTakenError):
+        old.branch("b03").create("main")
+    old.branch("mine").create("main")
+    old.branch("main").commit("all")
+    fresh = lakespark.Repository.open(place)
+    assert [found.path for found in fresh.ref("main@").objects()] == FILES
+    assert len(list(fresh.branches())) == 42
+    assert fresh.fsck(objects=True).is_clean
 
 
 # -- commit prefixes -------------------------------------------------------------------------------------------

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 
 import pytest
 
 import lakespark
-from lakespark.errors import BadRequestException, NothingToCommitError, StateUnknownError, StorageError
+from lakespark.errors import (
+    BadRequestException,
+    ImportManagerException,
+    NothingToCommitError,
+    StateUnknownError,
+    StorageError,
+)
 from lakespark.operations.opened import OpenRepository
 from lakespark.storage import open_store
 from lakespark.testing.faults import FaultyStore
@@ -144,3 +151,127 @@ def test_a_commit_whose_answer_was_lost_can_be_repeated(store):
             break
     messages = [commit.message for commit in handle(store).branch("main").log()]
     assert messages == [*(f"load {n}" for n in reversed(range(number + 1))), "Repository created"]
+
+
+def race(store, work):
+    """A branch ``main`` of a process that, when it has decided, loses to ``work`` of another one; what that came to."""
+    landed = []
+
+    def on_call(call):
+        if call.method == "put_if_absent" and "ledger" in call.key and not landed:
+            landed.append(None)
+            landed[0] = work(handle(store))
+
+    return handle(FaultyStore(store, on_call=on_call)), landed
+
+
+def test_two_merges_that_race_under_one_key_land_once(store):
+    dev = handle(store).branch("dev").create("main")
+    dev.object("a").upload("1")
+    dev.commit("a")
+    mine, landed = race(store, lambda repo: repo.ref("dev").merge_into("main", message="rival's", idempotency_key="1"))
+    result = mine.ref("dev").merge_into("main", message="mine", idempotency_key="1")
+    assert (result, result.commit.message, result.is_repeated) == (landed[0], "rival's", True)
+    assert handle(store).branch("main").get_commit().id == result
+
+
+def test_two_that_merge_many_and_race_under_one_key_land_once(store):
+    for name in ("north", "south"):
+        branch = handle(store).branch(name).create("main")
+        branch.object(name).upload("1")
+        branch.commit(name)
+    sources = ["north", "south"]
+    mine, landed = race(
+        store, lambda repo: repo.branch("main").merge_all(sources, message="rival's", idempotency_key="1")
+    )
+    results = mine.branch("main").merge_all(sources, message="mine", idempotency_key="1")
+    assert results == landed[0]
+    assert [(result.commit.message, result.is_repeated) for result in results] == [("rival's", True)] * 2
+
+
+def test_a_repeated_merge_of_many_does_not_need_its_sources(store):
+    """They have moved on or are gone, as after a load that merges its branches and deletes them."""
+    repo = handle(store)
+    repo.branch("old").create("main")
+    for name in ("north", "south"):
+        branch = repo.branch(name).create("main")
+        branch.object(name).upload("1")
+        branch.commit(name)
+    sources = ["old", "north", "south", "north@"]
+    first = repo.branch("main").merge_all(sources, idempotency_key="load-1")
+    repo.branch("north").object("more").upload("1")
+    repo.branch("north").commit("more")
+    repo.branch("south").delete()
+    again = handle(store).branch("main").merge_all(sources, idempotency_key="load-1")
+    assert again == first
+    assert [result and result.is_repeated for result in again] == [None, True, True, None]
+    assert [result and result.bases for result in again] == [result and result.bases for result in first]
+    with pytest.raises(BadRequestException, match="'load-1' was used before, for a merge of 4 sources, not of 3"):
+        repo.branch("main").merge_all(sources[:3], idempotency_key="load-1")
+
+
+def test_a_key_has_at_most_255_characters(store):
+    main = handle(store).branch("main")
+    main.commit("load", allow_empty=True, idempotency_key="x" * 255)
+    with pytest.raises(BadRequestException, match=r"at most 255 characters, not 256"):
+        main.commit("load", allow_empty=True, idempotency_key="x" * 256)
+    with pytest.raises(BadRequestException, match="at most 255 characters"):
+        main.import_data(idempotency_key="x" * 256)
+    assert len(list(main.log())) == 2
+
+
+def test_an_operation_is_logged_with_its_key(store):
+    repo = handle(store)
+    repo.branch("main").commit("load", allow_empty=True, idempotency_key="load-1")
+    for looked_at in (repo, handle(store)):
+        assert [info.idempotency_key for info, _ in looked_at.operations()] == ["load-1", None]
+        assert looked_at.inspect().operations()["idempotency_key"].to_pylist() == ["load-1", None]
+
+
+@pytest.fixture
+def raw(tmp_path):
+    """A folder of two files."""
+    folder = tmp_path / "raw"
+    folder.mkdir()
+    (folder / "one").write_text("1")
+    (folder / "two").write_text("22")
+    return folder
+
+
+def test_a_repeated_import_is_the_first_one_and_looks_for_nothing(store, raw):
+    main = handle(store).branch("main")
+    first = main.import_data("load", idempotency_key="load-1").prefix(raw, "raw").run()
+    assert (first.ingested_objects, first.is_repeated) == (2, False)
+    main.object("b").upload("2")  # the branch is not even clean
+    shutil.rmtree(raw)
+    again = handle(store).branch("main").import_data("other", idempotency_key="load-1").prefix(raw, "raw").run()
+    assert (again.completed, again.step, again.is_repeated, again.is_up_to_date) == (True, "done", True, True)
+    assert (again.commit, again.metarange_id) == (first.commit, first.metarange_id)
+    assert [entry.path for entry in main.objects()] == ["b", "raw/one", "raw/two"]
+
+
+def test_an_import_that_changed_nothing_uses_up_no_key(store, raw):
+    main = handle(store).branch("main")
+    main.import_data().prefix(raw, "raw").run()
+    same = main.import_data(idempotency_key="load-1").prefix(raw, "raw").run()
+    assert (same.is_up_to_date, same.is_repeated) == (True, False)
+    (raw / "three").write_text("333")
+    more = main.import_data(idempotency_key="load-1").prefix(raw, "raw").run()
+    assert (more.is_up_to_date, more.is_repeated) == (False, False)
+    assert main.import_data(idempotency_key="load-1").prefix(raw, "raw").run().commit == more.commit
+
+
+def test_two_imports_that_race_under_one_key_land_once(store, raw):
+    def rivals(repo):
+        return repo.branch("main").import_data("rival's", idempotency_key="load-1").prefix(raw, "raw").run()
+
+    mine, landed = race(store, rivals)
+    status = mine.branch("main").import_data("mine", idempotency_key="load-1").prefix(raw, "raw").run()
+    assert (status.commit, status.commit.message, status.is_repeated) == (landed[0].commit, "rival's", True)
+
+
+def test_a_key_of_another_operation_is_refused_before_an_import_looks(store, tmp_path):
+    main = handle(store).branch("main")
+    main.commit("load", allow_empty=True, idempotency_key="load-1")
+    with pytest.raises(ImportManagerException, match="'load-1' was used before, for commit of 'main'"):
+        main.import_data(idempotency_key="load-1").prefix(tmp_path / "nowhere", "raw").run()

@@ -15,6 +15,7 @@ ACCOUNT = "acc.dfs.core.windows.net"
 def test_without_options_spark_finds_its_own_way():
     assert storage_conf("s3://bucket/lake", {}) == {}
     assert storage_conf("/folder", {"timeout": 30}) == {}
+    assert storage_conf("/folder", {"durable": True}) == {}
 
 
 def test_keys_endpoint_and_style_of_s3():

@@ -23,6 +23,7 @@ from lakespark.storage.delta_options import delta_options
         ({"quux": 1}, "unknown storage option 'quux': there are endpoint, anonymous,"),
         ({"region": 1}, "'region' must be a text"),
         ({"path_style": "yes"}, "'path_style' must be True or False"),
+        ({"durable": "yes"}, "'durable' must be True or False"),
         ({"timeout": 0}, "'timeout' must be a number of seconds above 0"),
         ({"retry_seconds": True}, "'retry_seconds' must be a number of seconds above 0"),
         ({"client_options": "x"}, "'client_options' must be a mapping"),

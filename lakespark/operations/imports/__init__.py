@@ -2,12 +2,13 @@
 
 from lakespark.operations.imports.delta import DeltaFiles
 from lakespark.operations.imports.found import Finding, Found, Reader, Source, find
-from lakespark.operations.imports.landing import Landed, land
+from lakespark.operations.imports.landing import VERB, Landed, land, repeated
 from lakespark.operations.imports.listings import Listing
 from lakespark.operations.imports.store_reader import StoreReader
 from lakespark.operations.imports.stores import Prefix, SingleObject
 
 __all__ = [
+    "VERB",
     "DeltaFiles",
     "Finding",
     "Found",
@@ -20,4 +21,5 @@ __all__ = [
     "StoreReader",
     "find",
     "land",
+    "repeated",
 ]

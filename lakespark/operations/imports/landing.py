@@ -10,18 +10,30 @@ from lakespark.engine import Engine, Frame
 from lakespark.errors import NothingToCommitError
 from lakespark.model import CommitRecord, Operation, RefChange
 from lakespark.operations import protection, trees
-from lakespark.operations.commit import check_description, new_commits, new_record
+from lakespark.operations.commit import check_description, idempotent, landed_before, new_commits, new_record
 from lakespark.operations.merge import check_clean, moved
 from lakespark.operations.opened import OpenRepository
 from lakespark.operations.resolve import branch_state, commit_record
 from lakespark.tree.metarange import Metarange, RangeRef
 
+VERB = "import"
+
 
 class Landed(NamedTuple):
-    """The commit that has everything now; ``is_new`` says whether the import made it or it had it all before."""
+    """The commit that has everything now; ``is_new`` says whether the import made it or it had it all before.
+
+    ``is_repeated``: the import has landed under its idempotency key before, with this commit.
+    """
 
     record: CommitRecord
     is_new: bool
+    is_repeated: bool = False
+
+
+def repeated(repository: OpenRepository, branch: str, idempotency_key: str | None) -> Landed | None:
+    """What an import under the key has come to, or None if none has landed. Raises BadRequestException."""
+    landed = landed_before(repository, idempotency_key, VERB, branch)
+    return None if landed is None else _of(repository, landed)
 
 
 def land(
@@ -35,13 +47,16 @@ def land(
     metadata: Mapping[str, str] | None = None,
     sources: str = "",
     proceed: Callable[[], None] = lambda: None,
+    idempotency_key: str | None = None,
 ) -> Landed:
     """Commit entries on a branch without uncommitted changes; what else is below ``replaced`` prefixes goes.
 
     ``run`` is the engine that has the entries. ``sources`` is noted in the ledger. ``proceed`` is asked in each try,
-    and raises to give up. Raises DirtyBranchError. If the branch has just that already, no commit is made.
+    and raises to give up. Raises DirtyBranchError. If the branch has just that already, no commit is made; nor is
+    one if an import has landed under the idempotency key.
     """
     check_description(message, metadata, None, None)
+    key = idempotent(idempotency_key, VERB, branch)
     written: dict[str, RangeRef] = {}
 
     def decide() -> Operation:
@@ -57,15 +72,21 @@ def land(
         record = new_record(repository, tree, (head,), message=message, metadata=metadata, committer=None, date=None)
         after = moved(repository, into, record.commit.id)
         changes = (RefChange(branch, into.state, after),)
-        return Operation("import", changes, new_commits(record), (("sources", sources),))
+        return Operation(VERB, changes, new_commits(record), (("sources", sources),))
 
     try:
-        after = repository.ledger.operate(decide).changes[0].after
+        landed = repository.ledger.operate(decide, key=key)
     except NothingToCommitError:
         return Landed(commit_record(repository, branch_state(repository, branch).commit_id), is_new=False)
+    return _of(repository, landed)
+
+
+def _of(repository: OpenRepository, landed: Operation) -> Landed:
+    after = landed.changes[0].after
     if after is None:
-        raise AssertionError(branch)
-    return Landed(commit_record(repository, after.commit_id), is_new=True)
+        raise AssertionError(landed.verb)
+    record = commit_record(repository, after.commit_id)
+    return Landed(record, is_new=not landed.is_repeated, is_repeated=landed.is_repeated)
 
 
 def _changes(run: Engine, base: Metarange, entries: Frame, replaced: Sequence[str]) -> Frame:
