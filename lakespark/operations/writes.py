@@ -23,10 +23,10 @@ from lakespark.operations.resolve import branch_state
 from lakespark.tables.log_entry import DataFile
 from lakespark.tables.staging import staged_rows
 
-GATHERING_S = 0.003
-"""An append that comes after a shared one waits so long for the rows of others: fewer and larger appends."""
-_REMOTE_APPENDS = 3
-"""So many appends to one branch run at once where requests take long: one writes its file as another's entry lands."""
+GATHERING_S, MOST_GATHERING_S = 0.003, 0.1
+"""An append that comes after a shared one waits so long, within these bounds, for the rows of others."""
+_ROUND_TRIPS = 3
+"""So many requests of an append come one after the other. Contents take one: who waits as long misses nobody."""
 _TRIES = 20
 
 
@@ -121,56 +121,64 @@ class SharedAppends:
 
     def __init__(self, repository: OpenRepository) -> None:
         self._repository = repository
-        self._at_once = _REMOTE_APPENDS if repository.store.location.is_remote else 1
         self._lock = threading.Lock()
         self._queues: dict[str, _Queue] = {}
 
     def append(self, branch: str, row: dict[str, Any]) -> None:
         """Stage one row; returns when it is acknowledged."""
         with self._lock:
-            queue = self._queues.setdefault(branch, _Queue(self._at_once))
+            queue = self._queues.setdefault(branch, _Queue())
         queue.append(row, lambda rows: append(self._repository, branch, staged_rows(rows, user=self._repository.user)))
 
 
 class _Queue:
-    """Rows that wait for an append. A few threads lead, each of them appends its own row and all that wait by then.
+    """Rows that wait for an append. One thread leads: it appends its own row and all that wait by then.
 
     A thread that does not lead sleeps until its row is in or the lead is handed to it: nobody queues for a lock
     behind the one who appends.
     """
 
-    def __init__(self, at_once: int) -> None:
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: deque[_Waiting] = deque()
-        self._leaders = 0
-        self._at_once = at_once
-        self._is_busy = False
+        self._is_led = False
+        self._gathering_s = 0.0
 
     def append(self, row: dict[str, Any], append_rows: Callable[[list[dict[str, Any]]], None]) -> None:
         mine = _Waiting(row)
         with self._lock:
-            mine.leads = self._leaders < self._at_once
-            if mine.leads:
-                self._leaders += 1
-            else:
+            mine.leads = not self._is_led
+            self._is_led = True
+            if not mine.leads:
                 self._waiting.append(mine)
         if not mine.leads:
-            mine.woken.wait()
+            self._sleep(mine)
         if mine.leads:
             self._append_all(mine, append_rows)
         if mine.failure is not None:
             raise mine.failure
 
-    def _append_all(self, mine: _Waiting, append_rows: Callable[[list[dict[str, Any]]], None]) -> None:
-        if self._is_busy:
-            time.sleep(GATHERING_S)
-        with self._lock:
-            batch = [mine, *self._waiting]
-            self._waiting.clear()
-        self._is_busy = len(batch) > 1
-        failure: BaseException | None = None
+    def _sleep(self, mine: _Waiting) -> None:
         try:
+            mine.woken.wait()
+        except BaseException:  # an interrupt: this thread will not lead
+            with self._lock:
+                if mine in self._waiting:
+                    self._waiting.remove(mine)
+            if mine.leads:
+                self._hand_over()
+            raise
+
+    def _append_all(self, mine: _Waiting, append_rows: Callable[[list[dict[str, Any]]], None]) -> None:
+        batch, failure = [mine], None
+        try:
+            time.sleep(self._gathering_s)
+            with self._lock:
+                batch += self._waiting
+                self._waiting.clear()
+            started = time.monotonic()
             append_rows([waiting.row for waiting in batch])
+            self._gathering_s = self._gathering_after(time.monotonic() - started) if len(batch) > 1 else 0.0
         except BaseException as error:  # noqa: BLE001 - handed to every thread whose row it was
             failure = error
         for waiting in batch:
@@ -178,13 +186,17 @@ class _Queue:
             waiting.woken.set()
         self._hand_over()
 
+    @staticmethod
+    def _gathering_after(took_s: float) -> float:
+        return min(max(took_s / _ROUND_TRIPS, GATHERING_S), MOST_GATHERING_S)
+
     def _hand_over(self) -> None:
         with self._lock:
             if not self._waiting:
-                self._leaders -= 1
+                self._is_led = False
                 return
             heir = self._waiting.popleft()
-        heir.leads = True
+            heir.leads = True
         heir.woken.set()
 
 

@@ -2,6 +2,8 @@
 
 import itertools
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 import lakespark
 from lakespark import Lake, Repository
-from lakespark.errors import NothingToCommitError, ObjectExistsException
+from lakespark.errors import NothingToCommitError, ObjectExistsException, StorageError
 from lakespark.operations import refs, staged, writes
 from lakespark.operations.opened import OpenRepository
 from lakespark.operations.resolve import branch_state, commit_record
@@ -426,3 +428,69 @@ def test_the_package_opens_what_it_wrote(namespace):
     """``Repository.open`` and a handle through the lake are the same repository."""
     through_lake = lakespark.repository("races", lake=namespace.rsplit("/", 1)[0])
     assert through_lake.properties == Repository.open(namespace).properties
+
+
+# -- uploads at once -------------------------------------------------------------------------------------------
+
+
+def test_threads_share_appends_and_each_gets_its_own_failure():
+    """Rows of one append fail together; those of the next are not touched by it."""
+    queue, batches, gate = writes._Queue(), [], threading.Event()
+
+    def append_rows(rows):
+        batches.append([row["n"] for row in rows])
+        if len(batches) == 1:
+            gate.wait(10)
+        if 13 in batches[-1]:
+            raise StorageError("full")
+
+    def upload(number):
+        try:
+            queue.append({"n": number}, append_rows)
+        except StorageError:
+            return number
+        return None
+
+    with ThreadPoolExecutor(8) as pool:
+        first = pool.submit(upload, 0)
+        while not batches:
+            time.sleep(0.001)
+        later = [pool.submit(upload, number) for number in (11, 12, 13)]
+        while len(queue._waiting) < 3:
+            time.sleep(0.001)
+        gate.set()
+        assert first.result(10) is None
+        assert sorted(filter(None, (each.result(10) for each in later))) == [11, 12, 13]
+        assert pool.submit(upload, 20).result(10) is None
+    assert sorted(map(sorted, batches)) == [[0], [11, 12, 13], [20]]
+
+
+@pytest.mark.parametrize("leads", [False, True])
+def test_a_thread_that_is_interrupted_while_it_waits_holds_nobody_up(leads):
+    """Also when the lead was just handed to it."""
+    queue, gate = writes._Queue(), threading.Event()
+    landed = []
+
+    def append_rows(rows):
+        landed.extend(row["n"] for row in rows)
+        gate.wait(10)
+
+    class Interrupted(threading.Event):
+        def wait(self, timeout=None):
+            if leads:
+                gate.set()
+                super().wait(10)
+            raise KeyboardInterrupt
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(queue.append, {"n": 1}, append_rows)
+        while not landed:
+            time.sleep(0.001)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(writes.threading, "Event", Interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                queue.append({"n": 2}, append_rows)
+        gate.set()
+        first.result(10)
+        pool.submit(queue.append, {"n": 3}, append_rows).result(10)
+    assert landed == [1, 3]
