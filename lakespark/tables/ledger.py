@@ -9,7 +9,6 @@ it can be lost and is never a source of truth.
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import random
 import secrets
@@ -20,9 +19,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from lakespark import digest
 from lakespark.errors import (
     AmbiguousRefError,
     BadRequestException,
@@ -38,6 +35,7 @@ from lakespark.storage import Store
 from lakespark.storage.background import Background
 from lakespark.tables import ledger_rows, operation_log
 from lakespark.tables.delta_log import DeltaLog, LogExpiredError
+from lakespark.tables.ledger_snapshot import Snapshot, parse_snapshot, snapshot_body
 from lakespark.tables.log_entry import DataFile, LogEntry
 
 ROOT = "_lakespark/ledger"
@@ -59,14 +57,6 @@ class IdempotencyKey(NamedTuple):
     value: str
     verb: str
     ref: str
-
-
-class Snapshot(NamedTuple):
-    """The state at one version of the ledger: its live files, and the rows that say it."""
-
-    version: int
-    files: list[DataFile]
-    rows: list[ledger_rows.Row]
 
 
 class Ledger:
@@ -361,14 +351,8 @@ class Ledger:
                 entry, position = ledger_rows.commit_place(record)
                 commit = ledger_rows.commit_row(record)
                 rows.append({"kind": "commit", "name": head, "entry": entry, "position": position, "commit": commit})
-        table, files = ledger_rows.to_table(rows), list(self._log.files.values())
-        check = _check(self._log.version, files, table.to_pylist())
-        table = table.replace_schema_metadata(
-            {"version": str(self._log.version), "files": json.dumps(files), "check": check}
-        )
-        sink = io.BytesIO()
-        pq.write_table(table, sink, compression="zstd", write_statistics=False)
-        self._store.put(SNAPSHOT, sink.getvalue())
+        snapshot = Snapshot(self._log.version, list(self._log.files.values()), rows)
+        self._store.put(SNAPSHOT, snapshot_body(snapshot))
         self._snapshot_version = self._log.version
 
     def _follow(self, entries: Iterable[LogEntry]) -> None:
@@ -434,26 +418,9 @@ class Ledger:
             return list(self._commits)
 
 
-def parse_snapshot(body: bytes) -> Snapshot | None:
-    """A snapshot, or None for one that is not as it was written."""
-    try:
-        table = pq.ParquetFile(pa.BufferReader(body)).read(use_threads=False)
-        rows, about = table.to_pylist(), table.schema.metadata
-        version, files = int(about[b"version"]), [DataFile(*file) for file in json.loads(about[b"files"])]
-        is_whole = about[b"check"].decode() == _check(version, files, rows)
-    except (pa.ArrowException, OSError, KeyError, ValueError, TypeError):
-        return None
-    return Snapshot(version, files, rows) if is_whole else None
-
-
 def _in_order(table: pa.Table) -> list[ledger_rows.Row]:
     rows: list[ledger_rows.Row] = table.to_pylist()
     return sorted(rows, key=lambda row: (row["entry"], row["position"]))
-
-
-def _check(version: int, files: list[DataFile], rows: list[ledger_rows.Row]) -> str:
-    """What a snapshot says, as a SHA-256: one that was altered is as good as lost."""
-    return digest.hash_bytes(json.dumps([version, files, rows]).encode())
 
 
 def _repeatable(rows: list[ledger_rows.Row]) -> list[ledger_rows.Row] | None:

@@ -16,6 +16,7 @@ from lakespark.model import Operation, RefChange, RefState
 from lakespark.tables import ledger as ledgers
 from lakespark.tables import ledger_rows
 from lakespark.tables.delta_log import DeltaLog
+from lakespark.tables.ledger_snapshot import parse_snapshot
 from lakespark.tables.log_entry import sealed, stripped
 
 
@@ -96,7 +97,7 @@ def test_a_log_entry_altered_in_its_time_states_one_digest_and_has_another(repo)
 def test_a_log_that_lost_its_end_is_told_by_the_snapshot(repo):
     for number in range(9):
         repo.tag(f"t{number}").create("main")
-    snapshot = ledgers.parse_snapshot(body_of(repo, ledgers.SNAPSHOT))
+    snapshot = parse_snapshot(body_of(repo, ledgers.SNAPSHOT))
     for number in range(snapshot.version, ledger_log(repo).version + 1):
         repo.opened.store.delete(entry_key(number))
     finding = errors(repo)[0]

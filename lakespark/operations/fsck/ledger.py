@@ -15,7 +15,8 @@ from lakespark.operations.fsck.report import Finding
 from lakespark.operations.fsck.run import RESTORE, Found, Run
 from lakespark.operations.fsck.tables import TableLog, read_files, read_log
 from lakespark.tables import ledger_rows
-from lakespark.tables.ledger import KNOWN_FEATURES, ROOT, SNAPSHOT, Snapshot, parse_snapshot
+from lakespark.tables.ledger import KNOWN_FEATURES, ROOT, SNAPSHOT
+from lakespark.tables.ledger_snapshot import Snapshot, parse_snapshot
 
 _DELETE_SNAPSHOT = "delete it: it is derived, and made again"
 _MOVE_REF = "move the branch to a commit that is whole, or make the tag anew"
