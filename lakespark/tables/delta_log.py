@@ -195,16 +195,21 @@ class DeltaLog:
             self._apply(number, body)
         return True
 
-    def compact(self) -> bool:
-        """Merge the files of a level that has LEVEL_FACTOR of them. Whether anything was merged."""
+    def compact(self, follow: Callable[[list[LogEntry]], None]) -> bool:
+        """Merge the files of a level that has LEVEL_FACTOR of them. Whether anything was merged.
+
+        ``follow`` is told of the entries that other writers put meanwhile; what was merged goes in after them.
+        """
         due = self._due_for_compaction()
         if not due:
             return False
         merged = pa.concat_tables(self._in_parallel(self.read_rows, due))
         file = self.write_file(merged)._replace(first=due[0].first, last=due[-1].last)
         body = self._entry_body("OPTIMIZE", (file,), due, data_change=False)
-        if not self._put(self.version + 1, body):
-            return False  # somebody else writes, and will compact
+        while not self._put(self.version + 1, body):
+            follow(self.follow_winners())
+            if any(merged_file.name not in self.files for merged_file in due):
+                return False  # another writer has merged them
         self._apply(self.version + 1, body)
         return True
 
@@ -229,7 +234,10 @@ class DeltaLog:
     # -- parts ---------------------------------------------------------------------------------------------
 
     def _due_for_compaction(self) -> list[DataFile]:
-        """Enough neighbours of one level. Only neighbours: no file may hold entries from both sides of another's."""
+        """Enough neighbours of one level. Only neighbours: no file may hold entries from both sides of another's.
+
+        It is the business of the writer who fills a level; if that one dies, of the one who fills it once more.
+        """
         run: list[DataFile] = []
         for file in sorted(self.files.values(), key=lambda file: file.first):
             is_large = file.size_bytes > COMPACTED_FILE_BYTES
@@ -239,7 +247,7 @@ class DeltaLog:
                 run = []
             if not is_large:
                 run.append(file)
-        return run if len(run) >= LEVEL_FACTOR else []
+        return run if run and len(run) % LEVEL_FACTOR == 0 else []
 
     def _put(self, number: int, body: bytes) -> bool:
         """Put-if-absent of an entry, settled by reading it back: our own bytes there mean that we won."""

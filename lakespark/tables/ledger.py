@@ -94,6 +94,10 @@ class Ledger:
             self._catch_up()
         self._looks_done = look
 
+    def _follow_or_clear(self, entries: Iterable[LogEntry]) -> None:
+        with self._whole_or_cleared():
+            self._follow(entries)
+
     @contextlib.contextmanager
     def _whole_or_cleared(self) -> Iterator[None]:
         """Nothing may be decided on entries that were not followed to their end."""
@@ -257,13 +261,15 @@ class Ledger:
             if not self._holds(operation, settings, key):
                 return None
             while not self._log.put_rows(file, self._log.version + 1, _repeatable(rows)):
-                with self._whole_or_cleared():
-                    self._follow(self._log.follow_winners())
+                with (
+                    self._whole_or_cleared()
+                ):  # where one has come first there may be more: reading costs less than losing
+                    self._follow(self._log.refresh())
                 if not self._holds(operation, settings, key):
                     return None
             rows = [{"entry": self._log.version, "position": i, **row} for i, row in enumerate(rows)]
             self._apply_rows(rows)
-            self._tidy()
+            self._tidy(self._log.version)
         return operation_log.operation(rows)[0]
 
     def _put_soon(self, name: str, body: bytes) -> None:
@@ -276,12 +282,13 @@ class Ledger:
         is_first = key is None or key.value not in self._keys
         return refs_hold and is_new and is_first and self._settings == settings
 
-    def _tidy(self) -> None:
+    def _tidy(self, landed: int) -> None:
         """Compact and write the snapshot if it is time. Derived work: a failing store does not fail its caller."""
         with contextlib.suppress(StorageError, StateUnknownError):
-            while self._log.compact():
+            while self._log.compact(self._follow_or_clear):
                 pass
-            if self._log.version - self._snapshot_version >= max(_SNAPSHOT_ENTRIES, len(self._refs) // _REFS_AN_ENTRY):
+            interval = max(_SNAPSHOT_ENTRIES, len(self._refs) // _REFS_AN_ENTRY)
+            if self._log.version // interval > (landed - 1) // interval:
                 self._write_snapshot()
             self._log.checkpoint_if_due()
 
@@ -295,7 +302,6 @@ class Ledger:
         self._commits: dict[str, CommitRecord] = {}
         self._keys: dict[str, int] = {}
         self._unread: list[DataFile] = []
-        self._snapshot_version = -1
 
     def _catch_up(self) -> None:
         if self._log.version < 0:
@@ -335,7 +341,6 @@ class Ledger:
         if entries is None:
             return False
         self._unread = sorted(files, key=lambda file: file.last)
-        self._snapshot_version = version
         self._apply_rows(rows)
         self._follow(entries)
         return True
@@ -353,7 +358,6 @@ class Ledger:
                 rows.append({"kind": "commit", "name": head, "entry": entry, "position": position, "commit": commit})
         snapshot = Snapshot(self._log.version, list(self._log.files.values()), rows)
         self._store.put(SNAPSHOT, snapshot_body(snapshot))
-        self._snapshot_version = self._log.version
 
     def _follow(self, entries: Iterable[LogEntry]) -> None:
         for entry in entries:

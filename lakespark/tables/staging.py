@@ -202,9 +202,16 @@ class StagingTable:
         entries = pa.repeat(pa.scalar(self._log.version, pa.int64()), rows.num_rows)
         self._add(rows.set_column(0, "entry", entries))
         with contextlib.suppress(StorageError, StateUnknownError):  # derived work: the batch is in
-            while self._log.compact():
+            while self._log.compact(self._follow_or_clear):
                 pass
             self._log.checkpoint_if_due()
+
+    def _follow_or_clear(self, entries: Sequence[LogEntry]) -> None:
+        try:
+            self._follow(entries)
+        except BaseException:
+            self._clear()
+            raise
 
     def _add(self, rows: pa.Table) -> None:
         if not rows.num_rows:

@@ -45,7 +45,7 @@ def append(log, value, writer="ann"):
     while not log.put_rows(file, log.version + 1):
         log.refresh()
     number = log.version
-    while log.compact():
+    while log.compact(lambda _: None):
         pass
     log.checkpoint_if_due()
     return number
