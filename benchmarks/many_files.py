@@ -1,6 +1,6 @@
 """A data set of 100,000 files through a zero-copy view: ``python -m benchmarks.many_files [--files N]``.
 
-The files are hard links to one small Parquet file, in 100 partitions, staged with the statistics of the data and
+The files are hard links to a small Parquet file in each of 100 partitions, staged with the statistics of the data and
 committed. A line of JSON: planning the first read, counting all rows, and the files that a predicate on the
 partitions, and one that no file's statistics can satisfy, leave to be read.
 """
@@ -27,19 +27,20 @@ STATISTICS = {"numRecords": ROWS, "minValues": {"id": 0}, "maxValues": {"id": RO
 
 def linked(folder: Path, files: int) -> pa.Table:
     """The files, and their entries."""
-    one = folder / "one.parquet"
-    pq.write_table(pa.table({"id": range(ROWS)}), one)
+    sources = [folder / f"source-{number}.parquet" for number in range(PARTITIONS)]  # a file takes so many links
+    for source in sources:
+        pq.write_table(pa.table({"id": range(ROWS)}), source)
     names = [f"part={number % PARTITIONS}/file-{number:06d}.parquet" for number in range(files)]
     for number in range(PARTITIONS):
         (folder / "landing" / f"part={number}").mkdir(parents=True)
-    for name in names:
-        os.link(one, folder / "landing" / name)
+    for number, name in enumerate(names):
+        os.link(sources[number % PARTITIONS], folder / "landing" / name)
     schema = json.dumps({"type": "struct", "fields": FIELDS})
     return pa.table(
         {
             "path": [f"set/{name}" for name in names],
             "physical_address": [f"file://{folder}/landing/{name}" for name in names],
-            "size_bytes": [one.stat().st_size] * files,
+            "size_bytes": [sources[0].stat().st_size] * files,
             "checksum": [f"etag:{number}" for number in range(files)],
             "data_schema": [schema] * files,
             "data_stats": [json.dumps(STATISTICS)] * files,
