@@ -162,6 +162,23 @@ def test_commit_and_write(template, run_all):
     run_all(template, [commit("main"), write("main", "written")], check)
 
 
+def test_two_commits_and_write(template, run_all):
+    """After the second commit nobody reads the token any more that the write may have gone to."""
+
+    def check(repo, outcomes):
+        assert all(acknowledged(outcome) for outcome in outcomes)
+        main = repo.branch("main")
+        assert paths(main) == ["old", "staged", "written"]
+        main.commit("last", allow_empty=True)
+        assert paths(main.head) == ["old", "staged", "written"]
+
+    def twice(repo):
+        for message in ("second", "third"):
+            repo.branch("main").commit(message, date=DATE, allow_empty=True)
+
+    run_all(template, [twice, write("main", "written")], check)
+
+
 def test_commit_and_write_of_one_path(template, run_all):
     """The write is newer than what the commit takes in, or is what it takes in."""
 
