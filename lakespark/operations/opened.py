@@ -68,7 +68,7 @@ class OpenRepository:
         """Write a tree for a commit of the operation that is being decided; it is there when that lands."""
         from lakespark.tree.metarange import write_metarange  # noqa: PLC0415 - `log` needs no tree
 
-        ref = write_metarange(lambda key, body: self.ledger.background.start(lambda: self.store.put(key, body)), tree)
+        ref = write_metarange(self.ledger.put_soon, tree)
         self._written_trees[ref] = tree
         while len(self._written_trees) > _TREES_KEPT:
             self._written_trees.pop(next(iter(self._written_trees)), None)

@@ -254,7 +254,7 @@ class Ledger:
         rows = ledger_rows.operation_rows(
             operation, user=self._user, at=int(time.time()), write_id=_write_id(), key=key.value if key else None
         )
-        file = self._log.write_file(ledger_rows.to_table(rows), put=self._put_soon)
+        file = self._log.write_file(ledger_rows.to_table(rows), put=self.put_soon)
         self.background.settle()
         with self._lock:
             self._require_state()
@@ -272,14 +272,15 @@ class Ledger:
             self._tidy(self._log.version)
         return operation_log.operation(rows)[0]
 
-    def _put_soon(self, name: str, body: bytes) -> None:
+    def put_soon(self, name: str, body: bytes) -> None:
+        """Write a file that the operation names which this thread decides; it is there when that lands."""
         self.background.start(lambda: self._store.put(name, body))
 
     def _holds(self, operation: Operation, settings: dict[str, str], key: IdempotencyKey | None) -> bool:
         """Whether the state, all settings included, is still the one that the operation was decided on."""
         refs_hold = all(self._refs.get(change.name) == change.before for change in operation.changes)
         is_new = not any(record.commit.id in self._commits for record in operation.commits)
-        is_first = key is None or key.value not in self._keys
+        is_first = key is None or self.landed(key) is None
         return refs_hold and is_new and is_first and self._settings == settings
 
     def _tidy(self, landed: int) -> None:
