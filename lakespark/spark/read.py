@@ -21,11 +21,12 @@ from pyspark.sql.types import StructType
 from lakespark.engine.connectors import names_missing_connector
 from lakespark.engine.spark import escaped, spark_url
 from lakespark.errors import BadRequestException, StorageError
-from lakespark.operations import inner_delta, read_plan, schemas, views
+from lakespark.operations import inner_delta, read_plan, schemas
 from lakespark.operations.opened import OpenRepository
 from lakespark.operations.read_plan import Plan
 from lakespark.operations.resolve import Resolved
 from lakespark.operations.schemas import Field
+from lakespark.operations.views import ViewFile, write_view
 from lakespark.storage import parse_location
 
 _NO_SUCH_SOURCE = "DATA_SOURCE_NOT_FOUND"
@@ -139,14 +140,12 @@ def _given(session: SparkSession, plan: Plan, schema: StructType | str | None) -
 
 def _view(repository: OpenRepository, session: SparkSession, plan: Plan, fields: Sequence[Field]) -> DataFrame | None:
     """The data set through a view; None where the view cannot be written, or the session has no Delta."""
-    adds = (
-        views.add_action(
-            _url(repository, file.physical_address), file.size_bytes, file.mtime, file.partition, file.data_stats
-        )
+    files = (
+        ViewFile(_url(repository, file.physical_address), file.size_bytes, file.mtime, file.partition, file.data_stats)
         for file in plan.files
     )
     try:
-        key = views.write_view(repository.store, fields, plan.partition_columns, adds)
+        key = write_view(repository.store, fields, plan.partition_columns, files)
     except StorageError:
         return None
     try:

@@ -37,14 +37,18 @@ SHIPPED_WITH_SPARK = (
     "com.fasterxml.jackson.datatype:jackson-datatype-jdk8",
     "com.github.luben:zstd-jni",
     "com.google.code.findbugs:jsr305",
+    "commons-codec:commons-codec",
     "commons-logging:commons-logging",
     "commons-pool:commons-pool",
     "io.airlift:aircompressor",
+    "io.netty:*",
     "io.unitycatalog:unitycatalog-client",
     "io.unitycatalog:unitycatalog-hadoop",
     "javax.annotation:javax.annotation-api",
     "org.apache.hadoop:hadoop-client-api",
     "org.apache.hadoop:hadoop-client-runtime",
+    "org.apache.httpcomponents:httpclient",
+    "org.apache.httpcomponents:httpcore",
     "org.apache.logging.log4j:log4j-api",
     "org.apache.logging.log4j:log4j-core",
     "org.apache.logging.log4j:log4j-slf4j2-impl",
@@ -61,7 +65,10 @@ SHIPPED_WITH_SPARK = (
     "org.xerial.snappy:snappy-java",
     "software.amazon.awssdk:bundle",
 )
-"""What Delta and hadoop-aws ask for and Spark has already, or what three small AWS modules stand in for."""
+"""What Delta and hadoop-aws ask for and Spark has already, or what three small AWS modules stand in for.
+
+A second Netty is not only of no use: it breaks requests of Spark Connect on Spark 4.0.
+"""
 
 
 def configure(

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import lakespark
 from lakespark.errors import BadRequestException, ObjectExistsException
-from lakespark.operations import data_files, schemas, views
+from lakespark.operations import data_files, schemas
+from lakespark.operations.views import ViewFile, write_view
 from lakespark.storage import open_store
 from lakespark.testing.faults import FaultyStore
 
@@ -412,17 +413,17 @@ class TestViews:
     def test_the_same_contents_are_one_view(self):
         store = open_store(f"memory://views-{next(_numbers)}/lake")
         fields = [field("a", "long"), field("p", "string")]
-        adds = [views.add_action("file:///x/p=a%2Fb/f.parquet", 10, 1_700_000_000, {"p": "a/b"}, '{"numRecords":1}')]
-        first = views.write_view(store, fields, ["p"], adds)
-        assert views.write_view(store, fields, ["p"], adds) == first
-        assert views.write_view(store, fields[:1], [], adds) != first
-        assert len(list(store.list(views.ROOT))) == 2
+        files = [ViewFile("file:///x/p=a%2Fb/f.parquet", 10, 1_700_000_000, {"p": "a/b"}, '{"numRecords":1}')]
+        first = write_view(store, fields, ["p"], files)
+        assert write_view(store, fields, ["p"], files) == first
+        assert write_view(store, fields[:1], [], files) != first
+        assert len({found.key.split("/_delta_log/")[0] for found in store.list("_lakespark/views")}) == 2
 
     def test_a_view_is_a_delta_log(self):
         """A protocol, metadata and a line for each file, with its URL escaped once more."""
         store = open_store(f"memory://views-{next(_numbers)}/lake")
-        adds = [views.add_action("file:///a b/p=a%2Fb/f.parquet", 10, 5, {"p": None}, None)]
-        key = views.write_view(store, [field("at", "timestamp_ntz"), field("p", "string")], ["p"], adds)
+        files = [ViewFile("file:///a b/p=a%2Fb/f.parquet", 10, 5, {"p": None}, None)]
+        key = write_view(store, [field("at", "timestamp_ntz"), field("p", "string")], ["p"], files)
         protocol, metadata, add = map(json.loads, store.get(f"{key}/_delta_log/{0:020d}.json").splitlines())
         assert protocol["protocol"]["readerFeatures"] == ["timestampNtz"]
         assert metadata["metaData"]["partitionColumns"] == ["p"]
@@ -432,4 +433,20 @@ class TestViews:
             "size": 10,
             "modificationTime": 5000,
             "dataChange": True,
+        }
+
+    def test_a_view_says_beforehand_what_delta_would_count(self):
+        """The version's checksum file: sizes and numbers, and the same protocol and metadata as the log."""
+        store = open_store(f"memory://views-{next(_numbers)}/lake")
+        files = [ViewFile(f"file:///x/{size}.parquet", size, 5, {}, None) for size in (10, 32)]
+        log = f"{write_view(store, [field('a', 'long')], [], files)}/_delta_log/{0:020d}"
+        checksum = json.loads(store.get(f"{log}.crc"))
+        protocol, metadata = map(json.loads, store.get(f"{log}.json").splitlines()[:2])
+        assert checksum == {
+            "tableSizeBytes": 42,
+            "numFiles": 2,
+            "numMetadata": 1,
+            "numProtocol": 1,
+            **protocol,
+            "metadata": metadata["metaData"],
         }
