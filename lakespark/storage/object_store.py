@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -31,6 +32,9 @@ PART_BYTES = 16 << 20
 """Streams are cut into parts of so many bytes. S3 takes 10,000 parts: 156 GiB an object."""
 _PARTS_AT_ONCE = 4
 _OUT_OF_RANGE = 416
+_AZURE = ("az", "abfss")
+_NEEDS_ESCAPES = re.compile(r"[^A-Za-z0-9_.~/=-]")
+"""What stands escaped in a URL: Azure wants the signature of the name without escapes, obstore signs it with them."""
 Found = TypeVar("Found")
 
 
@@ -52,7 +56,7 @@ class ObjectStore:
         if self._is_odd(key):
             return self._odd_keys.get(key)
         try:
-            return self._request("read", key, lambda store: bytes(obstore.get(store, self._prefix + key).bytes()))
+            return self._request("read", key, lambda store: bytes(obstore.get(store, self._path(key)).bytes()))
         except FileNotFoundError:
             return None
 
@@ -64,10 +68,10 @@ class ObjectStore:
 
         def read(store: Any) -> bytes:
             try:
-                return bytes(obstore.get_range(store, self._prefix + key, start=start, end=end))
+                return bytes(obstore.get_range(store, self._path(key), start=start, end=end))
             except exceptions.BaseError as error:
-                is_past_end = self.location.scheme == "memory" or Answer.of(error).status == _OUT_OF_RANGE
-                if is_past_end and start >= obstore.head(store, self._prefix + key)["size"]:
+                may_be_past_end = Answer.of(error).status in (_OUT_OF_RANGE, 0)  # 0: found out by obstore itself
+                if may_be_past_end and start >= obstore.head(store, self._path(key))["size"]:
                     return b""
                 raise
 
@@ -98,10 +102,10 @@ class ObjectStore:
 
         def look_up(store: Any) -> StoredFile:
             try:
-                return _stored_file(key, obstore.head(store, self._prefix + key))
+                return _stored_file(key, obstore.head(store, self._path(key)))
             except exceptions.BaseError as error:
                 if Answer.of(error).is_reasonless:
-                    obstore.get_range(store, self._prefix + key, start=0, end=1)  # whose refusal has a reason
+                    obstore.get_range(store, self._path(key), start=0, end=1)  # whose refusal has a reason
                 raise
 
         try:
@@ -119,6 +123,10 @@ class ObjectStore:
         check_presigned_seconds(seconds)
         if self.location.scheme == "memory":
             raise BadRequestException(f"no URL can be made for {self.location.child(key)}: only this process sees it")
+        if self.location.scheme in _AZURE and _NEEDS_ESCAPES.search(f"{self.location.path}/{key}"):
+            raise BadRequestException(
+                f"no URL can be made for {self.location.child(key)}: obstore signs only plain ASCII names in Azure"
+            )
         expires = int(time.time()) + seconds
         if self._is_odd(key):
             url = self._odd_keys.presign(key, seconds)
@@ -134,9 +142,9 @@ class ObjectStore:
     def put(self, key: str, body: bytes) -> None:
         def write(store: Any) -> None:
             if len(body) > PART_BYTES:
-                obstore.put(self._patient_backend, self._prefix + key, body, chunk_size=PART_BYTES)
+                obstore.put(self._patient_backend, self._path(key), body, chunk_size=PART_BYTES)
             else:
-                obstore.put(store, self._prefix + key, body, use_multipart=False)
+                obstore.put(store, self._path(key), body, use_multipart=False)
 
         self._change("write", key, write)
 
@@ -146,7 +154,7 @@ class ObjectStore:
 
         def create(store: Any) -> bool:
             try:
-                obstore.put(store, self._prefix + key, body, mode="create", use_multipart=False)
+                obstore.put(store, self._path(key), body, mode="create", use_multipart=False)
             except exceptions.AlreadyExistsError as error:
                 if isinstance(failure("", Answer.of(error)), StoreUnavailableError):
                     raise  # another request for the key is under way
@@ -157,14 +165,14 @@ class ObjectStore:
 
     def delete(self, key: str) -> None:
         try:
-            self._request("delete", key, lambda store: obstore.delete(store, self._prefix + key))
+            self._request("delete", key, lambda store: obstore.delete(store, self._path(key)))
         except FileNotFoundError:
             return
 
     def open_writer(self, key: str) -> Writer:
         try:
             stream = obstore.open_writer(
-                self._patient_backend, self._prefix + key, buffer_size=PART_BYTES, max_concurrency=_PARTS_AT_ONCE
+                self._patient_backend, self._path(key), buffer_size=PART_BYTES, max_concurrency=_PARTS_AT_ONCE
             )
         except exceptions.BaseError as error:
             raise self.problem("write", key, error) from None
@@ -239,6 +247,14 @@ class ObjectStore:
         answer = answer._replace(text=self._options.without_secrets(answer.text))
         return failure(f"cannot {action} {place}", answer, is_conditional=is_conditional)
 
+    def _path(self, key: str) -> str:
+        """A key as obstore takes it. Raises BadRequestException for one that it would take for another."""
+        if "\\" in key and self.location.scheme in _AZURE:
+            raise BadRequestException(
+                f"{self.location.child(key)} is out of reach: a backslash would become a slash there"
+            )
+        return self._prefix + key
+
     def _is_odd(self, key: str) -> bool:
         return self.location.scheme == "s3" and is_odd(key)
 
@@ -270,7 +286,8 @@ class ObjectStore:
 
 
 def _stored_file(key: str, meta: Any) -> StoredFile:
-    return StoredFile(key, meta["size"], meta["last_modified"].timestamp(), meta["e_tag"])
+    etag = meta["e_tag"]  # in quotes, but for Azure's listings
+    return StoredFile(key, meta["size"], meta["last_modified"].timestamp(), etag and etag.strip('"'))
 
 
 class _StreamWriter:

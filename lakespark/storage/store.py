@@ -17,7 +17,7 @@ LONGEST_PRESIGNED_SECONDS = 7 * 86400
 
 
 class StoredFile(NamedTuple):
-    """A file of a listing: its key, its size in bytes, when it was last modified (unix seconds), its ETag if any."""
+    """A file of a listing: key, size in bytes, time of the last change (unix seconds), and ETag, without its quotes."""
 
     key: str
     size_bytes: int

@@ -139,10 +139,10 @@ def test_an_empty_object_that_is_a_folder_of_others_is_left_out(main, bucket):
 
 def test_etags_of_single_part_uploads_to_s3_are_md5s_and_others_carry_their_kind():
     md5 = hashlib.md5(b"x").hexdigest()
-    assert etag_checksum(f'"{md5}"', "s3") == md5
-    assert etag_checksum(f'"{md5.upper()}"', "s3") == md5
-    assert etag_checksum(f'"{md5}-2"', "s3") == f"etag:{md5}-2"
-    assert etag_checksum(f'"{md5}"', "gs") == f"etag:{md5}"
+    assert etag_checksum(md5, "s3") == md5
+    assert etag_checksum(md5.upper(), "s3") == md5
+    assert etag_checksum(f"{md5}-2", "s3") == f"etag:{md5}-2"
+    assert etag_checksum(md5, "gs") == f"etag:{md5}"
     assert etag_checksum(None, "s3") is None
 
 
@@ -151,7 +151,7 @@ def test_objects_of_a_store_have_its_etag_as_checksum(main, bucket):
     store.put("k", b"1")
     main.import_data().object(f"{url}/k", "k").run()
     etag = store.stat("k").etag
-    assert main.object("k").stat().checksum == f"etag:{etag.strip(chr(34))}"
+    assert main.object("k").stat().checksum == f"etag:{etag}"
 
 
 def test_a_place_without_objects_is_an_error_and_removes_nothing(main, source, tmp_path, bucket):

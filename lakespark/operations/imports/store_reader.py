@@ -22,7 +22,7 @@ from lakespark.storage import Location
 from lakespark.storage.store import StoredFile
 
 TOLD_EVERY = 1000
-_MD5 = re.compile(r'"?([0-9a-fA-F]{32})"?')
+_MD5 = re.compile(r"[0-9a-fA-F]{32}")
 _NANOSECONDS_A_MILLISECOND = 1_000_000
 
 
@@ -80,7 +80,7 @@ def etag_checksum(etag: str | None, scheme: str) -> str | None:
     if not etag:
         return None
     md5 = _MD5.fullmatch(etag) if scheme == "s3" else None
-    return md5[1].lower() if md5 else f"etag:{etag.strip(chr(34))}"
+    return etag.lower() if md5 else f"etag:{etag}"
 
 
 @dataclass
