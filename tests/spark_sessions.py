@@ -40,7 +40,7 @@ class ConnectServer:
 
         from lakespark.spark import configure
 
-        port = _free_port()
+        port = free_port()
         own = {
             "spark.master": "local[2]",
             "spark.driver.memory": "1g",
@@ -68,9 +68,10 @@ class ConnectServer:
             )
         self.url = f"sc://127.0.0.1:{port}"
         try:
-            self._wait_for(port)
-        except BaseException:
+            wait_for_port(port, self._process)
+        except BaseException as error:
             self.__exit__()
+            error.add_note(self._log.read_text()[-3000:])
             raise
         return self
 
@@ -86,17 +87,20 @@ class ConnectServer:
         temporary.mkdir()
         return {"PYTHONPATH": str(hidden.parent), "PYSPARK_PYTHON": sys.executable, "TMPDIR": str(temporary)}
 
-    def _wait_for(self, port: int) -> None:
-        end = time.monotonic() + _START_SECONDS
-        while time.monotonic() < end and self._process.poll() is None:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    return
-            time.sleep(0.1)
-        raise AssertionError(f"the Spark Connect server did not start:\n{self._log.read_text()[-3000:]}")
+
+def wait_for_port(port: int, process: subprocess.Popen[bytes]) -> None:
+    """Until a process that was started listens on a port of this machine."""
+    end = time.monotonic() + _START_SECONDS
+    while time.monotonic() < end and process.poll() is None:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise AssertionError(f"nothing listens on port {port}: {process.args} has ended or takes too long")
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nothing listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
