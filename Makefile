@@ -22,7 +22,7 @@ test: check-test-tools $(VENV)/dev.stamp ## set up and run all tests
 	@$(BIN)/python -m pytest $(TESTS)
 
 test-unit: $(VENV)/dev.stamp ## the quick tests: no JVM, no processes, not every order and failure
-	@$(BIN)/python -m pytest -m "not spark and not processes and not exhaustive" $(TESTS)
+	@$(BIN)/python -m pytest -m "not spark and not processes and not exhaustive" -n auto $(TESTS)
 
 test-spark: check-test-tools $(SPARK_VENV)/dev.stamp ## the tests that need Spark; SPARK=4.0 or 4.1 for another than 4.2
 	@$(SPARK_VENV)/bin/python -m pytest -m spark $(TESTS)

@@ -90,7 +90,8 @@ class StoredObject:
         return f"lakefs://{self.repo}/{self.ref}/{self.path}"
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(repository={self.repo!r}, reference={self.ref!r}, path={self.path!r})"
+        repository = self._repository.label
+        return f"{type(self).__name__}({repository=}, reference={self.ref!r}, path={self.path!r})"
 
     def stat(self, pre_sign: bool | None = None) -> ObjectInfo:  # noqa: FBT001 - the SDK's signature
         """What is known of the object. Raises ObjectNotFoundException.

@@ -81,7 +81,7 @@ class Reference:
         return self._id
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(repository={self.repo_id!r}, id={self._id!r})"
+        return f"{type(self).__name__}(repository={self._repository.label!r}, id={self._id!r})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Reference) and (self.repo_id, self._id) == (other.repo_id, other._id)

@@ -86,8 +86,14 @@ class Repository:
     def __str__(self) -> str:
         return f"lakefs://{self.id}"
 
+    @property
+    def label(self) -> str:
+        """The name of the repository, or its storage namespace until the name has been asked for: reads nothing."""
+        known: str | None = self._id or self.__dict__.get("id")
+        return known if known is not None else str(self.opened.store.location)
+
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(id={self.id!r})"
+        return f"{type(self).__name__}(id={self.label!r})"
 
     def _repr_html_(self) -> str:
         try:

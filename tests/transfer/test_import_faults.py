@@ -55,6 +55,7 @@ def attempt(branch):
     return None
 
 
+@pytest.mark.exhaustive
 def test_an_import_that_fails_at_any_call_is_all_or_nothing_and_can_be_repeated():
     store, failing, _ = prepared()
     store.heal()

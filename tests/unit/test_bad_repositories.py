@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import shutil
 import time
 
 import pyarrow as pa
@@ -308,3 +309,17 @@ def test_an_empty_table_of_entries_stages_nothing(repo):
     table = pa.table({name: pa.array([], pa.int64() if name == "size_bytes" else pa.string()) for name in GOOD})
     assert repo.branch("main").stage(table) == 0
     assert everything(repo) == before
+
+
+def test_handles_show_themselves_without_reading_anything(tmp_path):
+    """By name where it is known, else by storage namespace: a debugger may show a handle at any moment."""
+    lakespark.Lake(tmp_path / "lake").repository("analytics").create(tmp_path / "ns")
+    named, unnamed = lakespark.Repository.open(tmp_path / "ns"), lakespark.Repository.open(tmp_path / "ns")
+    assert named.id == "analytics"
+    shutil.rmtree(tmp_path / "ns")
+    assert repr(named.tag("v1")) == "Tag(repository='analytics', id='v1')"
+    place = str(tmp_path / "ns")
+    assert repr(unnamed) == f"Repository(id={place!r})"
+    assert repr(unnamed.branch("main").object("a")) == (
+        f"WriteableObject(repository={place!r}, reference='main', path='a')"
+    )

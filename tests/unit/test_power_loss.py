@@ -181,6 +181,7 @@ class Acknowledged:
         self.facts.append(lambda repo: repo.ref(ref).object(path).reader().read() == body)
 
 
+@pytest.mark.exhaustive
 def test_what_was_acknowledged_outlasts_a_power_loss_at_any_moment(tmp_path, disk):
     told = Acknowledged(disk, tmp_path / "left")
     disk.before_sync = told.check
