@@ -123,9 +123,26 @@ class _StagingBranch(Reference):
 class Branch(_StagingBranch):
     """A branch. Making one reads nothing; ``create`` makes it in the repository."""
 
-    def create(self, source_reference: str | Reference, exist_ok: bool = False, *, hidden: bool = False) -> Branch:  # noqa: FBT001, FBT002
-        """Create the branch at a ref expression. Raises NameTakenError unless ``exist_ok``."""
-        refs.create_branch(self._repository.opened, self._id, str(source_reference), hidden=hidden, exist_ok=exist_ok)
+    def create(
+        self,
+        source_reference: str | Reference,
+        exist_ok: bool = False,  # noqa: FBT001, FBT002 - the SDK's signature
+        *,
+        hidden: bool = False,
+        idempotency_key: str | None = None,
+    ) -> Branch:
+        """Create the branch at a ref expression. Raises NameTakenError unless ``exist_ok``.
+
+        ``idempotency_key``: repeated with the same one, nothing is done.
+        """
+        refs.create_branch(
+            self._repository.opened,
+            self._id,
+            str(source_reference),
+            hidden=hidden,
+            exist_ok=exist_ok,
+            idempotency_key=idempotency_key,
+        )
         return self
 
     def delete(self) -> None:
@@ -220,15 +237,17 @@ class Branch(_StagingBranch):
         date: int | None = None,
         allow_empty: bool = False,
         engine: EngineName | None = None,
+        idempotency_key: str | None = None,
     ) -> Commit:
         """Commit the opposite of a commit, compared with its parent number ``parent_number`` (needed for a merge).
 
-        ``reference_id`` is the SDK's older name of ``reference``.
+        ``reference_id`` is the SDK's older name of ``reference``. ``idempotency_key``: repeated with the same one, the
+        revert answers with what it did the first time.
         """
         reference = reference if reference is not None else reference_id
         if reference is None:
             raise BadRequestException("which commit is to be reverted? Give a ref expression")
-        wanted = Wanted(message, metadata, committer, date, strategy, resolutions, allow_empty, engine)
+        wanted = Wanted(message, metadata, committer, date, strategy, resolutions, allow_empty, engine, idempotency_key)
         opened = self._repository.opened
         return merges.revert(opened, self._id, str(reference), wanted, parent=parent_number).commit
 
@@ -245,9 +264,13 @@ class Branch(_StagingBranch):
         date: int | None = None,
         allow_empty: bool = False,
         engine: EngineName | None = None,
+        idempotency_key: str | None = None,
     ) -> Commit:
-        """Commit what a commit did against its parent number ``parent_number`` (needed for a merge)."""
-        wanted = Wanted(message, metadata, committer, date, strategy, resolutions, allow_empty, engine)
+        """Commit what a commit did against its parent number ``parent_number`` (needed for a merge).
+
+        ``idempotency_key``: repeated with the same one, the cherry-pick answers with what it did the first time.
+        """
+        wanted = Wanted(message, metadata, committer, date, strategy, resolutions, allow_empty, engine, idempotency_key)
         opened = self._repository.opened
         return merges.cherry_pick(opened, self._id, str(reference), wanted, parent=parent_number or 0).commit
 

@@ -25,12 +25,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+OPT_IN = ("radosgw", "npm", "mutations")
+"""Markers of tests that fetch and start services of others, or take minutes: they run when ``-m`` names them."""
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whoever asks for the S3 service starts a process."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Whoever asks for the S3 service starts a process; what nobody asked for is left out."""
     for item in items:
         if "s3_server" in getattr(item, "fixturenames", ()):
             item.add_marker("processes")
+    asked = config.getoption("-m") or ""
+    left_out = [item for item in items if any(item.get_closest_marker(name) and name not in asked for name in OPT_IN)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")

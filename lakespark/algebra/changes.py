@@ -1,14 +1,25 @@
 """Differences between two sets of entries, path by path."""
 
-CHANGES = """
+_CHANGES = """
 select
-    coalesce(l.path, r.path) as path,
+    %s,
     l.identity as left_identity,
     r.identity as right_identity
-from {left} l full outer join {right} r on l.path = r.path
+from {left} l full outer join {right} r on %s
 where l.identity is distinct from r.identity
 """
+
+
+def _changes(*keys: str) -> str:
+    columns = ", ".join(f"coalesce(l.{key}, r.{key}) as {key}" for key in keys)
+    return _CHANGES % (columns, " and ".join(f"l.{key} = r.{key}" for key in keys))
+
+
+CHANGES = _changes("path")
 """``left`` and ``right`` with path and identity to the paths that differ. An absent side is null."""
+
+CHANGES_IN_STEPS = _changes("step", "path")
+"""The same for several pairs of sides at once, told apart by the number ``step``."""
 
 DIFF = """
 select

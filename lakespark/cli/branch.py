@@ -7,8 +7,16 @@ from typing import Any
 import click
 
 from lakespark.cli import text
-from lakespark.cli.parameters import confirm, listing_options, merging_options, ref_uri, repository_uri, yes_option
-from lakespark.cli.session import Session, ref_of, ref_states
+from lakespark.cli.parameters import (
+    confirm,
+    idempotency_key_option,
+    listing_options,
+    merging_options,
+    ref_uri,
+    repository_uri,
+    yes_option,
+)
+from lakespark.cli.session import Session, landed_before, ref_of, ref_states
 from lakespark.cli.verbs import Verbs
 from lakespark.errors import BadRequestException
 from lakespark.uri import LakeUri
@@ -24,12 +32,20 @@ def branch() -> None:
 @branch.command()
 @ref_uri()
 @click.option("-s", "--source", required=True, metavar="REF", help="Where it starts: a ref expression, or its URI.")
+@idempotency_key_option
 @click.pass_obj
-def create(session: Session, uri: LakeUri, source: str) -> None:
+def create(session: Session, uri: LakeUri, source: str, idempotency_key: str | None) -> None:
     """Create a branch."""
-    session.branch(uri).create(ref_of(source, uri))
+    made = session.branch(uri)
+    landed = landed_before(made, idempotency_key, "branch-create")
+    after = None if landed is None else landed.changes[0].after
+    if after is not None:
+        session.output.message(text.repeated(idempotency_key))
+        _put(session, uri, after.commit_id, repeated=True)
+        return
+    made.create(ref_of(source, uri), idempotency_key=idempotency_key)
     session.output.message(f"created branch {uri}")
-    _show(session, uri)
+    _put(session, uri, made.head.id, repeated=False)
 
 
 @branch.command("list")
@@ -109,17 +125,22 @@ def reset(session: Session, uri: LakeUri, prefix: str | None, path: str | None, 
 @click.argument("ref")
 @click.option("-m", "--parent-number", type=int, default=0, help="The parent (from 1) to go back to, for a merge.")
 @click.option("--message", help="Message of the commit.")
+@idempotency_key_option
 @merging_options
 @click.pass_obj
 def revert(
-    session: Session, /, *, uri: LakeUri, ref: str, parent_number: int, message: str | None, how: dict[str, Any]
+    session: Session, /, *, uri: LakeUri, ref: str, parent_number: int, how: dict[str, Any], **given: Any
 ) -> None:
     """Commit the opposite of a commit.
 
     REF is a ref expression, or its URI. A conflict is reported as a merge does.
     """
-    made = session.branch(uri).revert(ref_of(ref, uri), parent_number, message=message, **how)
-    session.output.value(made._asdict(), text.commit(made))
+    target, key = session.branch(uri), given["idempotency_key"]
+    is_repeated = landed_before(target, key, "revert") is not None
+    made = target.revert(ref_of(ref, uri), parent_number, **given, **how)
+    if is_repeated:
+        session.output.message(text.repeated(key))
+    session.output.value({**made._asdict(), "repeated": is_repeated}, text.commit(made))
 
 
 @branch.command()
@@ -138,6 +159,10 @@ def move(session: Session, uri: LakeUri, ref: str, expected: str | None) -> None
 
 
 def _show(session: Session, uri: LakeUri) -> None:
-    head = session.branch(uri).head
-    value = {"id": uri.ref, "commit_id": head.id}
-    session.output.value(value, text.record({"branch": uri.ref, "commit": head.id}))
+    _put(session, uri, session.branch(uri).head.id)
+
+
+def _put(session: Session, uri: LakeUri, commit_id: str, **facts: bool) -> None:
+    """Print a branch, and for machines what else there is to say."""
+    value = {"id": uri.ref, "commit_id": commit_id, **facts}
+    session.output.value(value, text.record({"branch": uri.ref, "commit": commit_id}))

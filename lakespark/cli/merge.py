@@ -8,7 +8,7 @@ import click
 
 from lakespark.cli import text
 from lakespark.cli.parameters import idempotency_key_option, merging_options, ref_uri, ref_uris
-from lakespark.cli.session import Session, ref_of, same_repository
+from lakespark.cli.session import Session, landed_before, ref_of, same_repository
 from lakespark.cli.verbs import Verb
 from lakespark.errors import BadRequestException, NothingToMergeError
 from lakespark.uri import LakeUri
@@ -78,22 +78,20 @@ def _plain(result: MergeResult | None) -> dict[str, Any]:
 @click.argument("branch")
 @click.option("-m", "--parent-number", type=int, default=0, help="The parent (from 1) to compare a merge with.")
 @click.option("--message", help="Message of the commit, instead of that of the source.")
+@idempotency_key_option
 @merging_options
 @click.pass_obj
 def cherry_pick(
-    session: Session,
-    /,
-    *,
-    source: LakeUri,
-    branch: str,
-    parent_number: int,
-    message: str | None,
-    how: dict[str, Any],
+    session: Session, /, *, source: LakeUri, branch: str, parent_number: int, how: dict[str, Any], **given: Any
 ) -> None:
     """Commit to a branch what another commit did.
 
     BRANCH is its name, or its URI. A conflict is reported as a merge does.
     """
     target = session.repository(source).branch(ref_of(branch, source))
-    made = target.cherry_pick(source.ref or "", parent_number, message=message, **how)
-    session.output.value(made._asdict(), text.commit(made))
+    key = given["idempotency_key"]
+    is_repeated = landed_before(target, key, "cherry-pick") is not None
+    made = target.cherry_pick(source.ref or "", parent_number, **given, **how)
+    if is_repeated:
+        session.output.message(text.repeated(key))
+    session.output.value({**made._asdict(), "repeated": is_repeated}, text.commit(made))

@@ -138,7 +138,14 @@ class DuckDBEngine:
         )
 
     def write_ranges(self, rows: Frame, threshold: str, reuse: Mapping[str, RangeRef]) -> list[RangeRef]:
+        return self.write_cut(self.cut(rows, threshold), reuse)
+
+    def cut(self, rows: Frame, threshold: str, columns: Sequence[str] = ENTRY_COLUMNS) -> pa.Table:
+        """Rows in order of path with these columns and ``is_cut``: whether a range ends at the path."""
         is_sorted = isinstance(rows, pa.Table) and is_ascending(rows["path"])
-        sql = f"select {', '.join(ENTRY_COLUMNS)}, md5(path) < '{threshold}' as is_cut from {{rows}}"
-        cut = self.collect(self.query(sql if is_sorted else f"{sql} order by path", rows=rows))
-        return self._writer.write(cut.select(ENTRY_COLUMNS), cut["is_cut"].to_numpy(), reuse)
+        sql = f"select {', '.join(columns)}, md5(path) < '{threshold}' as is_cut from {{rows}}"
+        return self.collect(self.query(sql if is_sorted else f"{sql} order by path", rows=rows))
+
+    def write_cut(self, rows: pa.Table, reuse: Mapping[str, RangeRef]) -> list[RangeRef]:
+        """Write the ranges of rows as ``cut`` gives them, but those that ``reuse`` (by range id) holds."""
+        return self._writer.write(rows.select(ENTRY_COLUMNS), rows["is_cut"].to_numpy(), reuse)

@@ -18,7 +18,7 @@ from lakespark.errors import (
 )
 from lakespark.model import CommitRecord, Operation, RefChange, RefState
 from lakespark.operations import bases, protection, refs, staged
-from lakespark.operations.commit import check_description, idempotent, new_commits, new_record
+from lakespark.operations.commit import check_description, idempotent, landed_before, new_commits, new_record
 from lakespark.operations.opened import EngineName, OpenRepository
 from lakespark.operations.resolutions import Resolutions
 from lakespark.operations.resolve import Resolved, commit_record, resolve
@@ -108,17 +108,18 @@ def merge(
         return Operation("merge", tuple(changes), new_commits(record), (("source", source),))
 
     landed = repository.ledger.operate(decide, key=key)
-    return _landed_before(repository, landed) if landed.is_repeated else outcome[0]
+    return landed_merge(repository, _made_by(repository, landed)) if landed.is_repeated else outcome[0]
 
 
-def _landed_before(repository: OpenRepository, landed: Operation) -> Outcome:
+def _made_by(repository: OpenRepository, landed: Operation) -> CommitRecord:
+    """The commit that an operation has moved its branch to."""
     after = landed.changes[0].after
     if after is None:
         raise AssertionError(landed.verb)
-    return recorded(repository, commit_record(repository, after.commit_id))
+    return commit_record(repository, after.commit_id)
 
 
-def recorded(repository: OpenRepository, record: CommitRecord) -> Outcome:
+def landed_merge(repository: OpenRepository, record: CommitRecord) -> Outcome:
     """What an earlier merge has come to; which conflicts its strategy decided is not recorded."""
     parents = record.commit.parents
     found = bases.merge_bases(repository, parents[1], parents[0]) if len(parents) > 1 else ()
@@ -146,21 +147,41 @@ def merged(
     result = merge_trees(repository, sides, strategy=wanted.strategy, resolutions=resolutions, engine=wanted.engine)
     if not result.source_changed and not wanted.allow_empty and result.tree.id == into.tree.id:
         raise NothingToMergeError(f"nothing to merge: {name!r} changed nothing since {into.branch!r} had it")
-    record = new_record(
-        repository,
-        result.tree,
-        (into.head,) if squash else (into.head, source.record),
-        message=wanted.message if wanted.message is not None else f"Merge {name!r} into {into.branch!r}",
-        metadata=wanted.metadata,
-        committer=wanted.committer,
-        date=wanted.date,
-        unchanged=_unchanged(result.tree, (into.tree, into.head), (sides.source, source.record)),
-    )
+    record = recorded_merge(repository, source, into, wanted, source_tree=sides.source, tree=result.tree, squash=squash)
     return Outcome(record, tuple(found), result.conflicts), result.tree
 
 
+def recorded_merge(
+    repository: OpenRepository,
+    source: Resolved,
+    into: Destination,
+    wanted: Wanted,
+    *,
+    source_tree: Metarange,
+    tree: Metarange,
+    squash: bool = False,
+) -> CommitRecord:
+    """The record of a merge commit: what the merge of a source, which has one tree, came to is the other."""
+    return new_record(
+        repository,
+        tree,
+        (into.head,) if squash else (into.head, source.record),
+        message=wanted.message if wanted.message is not None else f"Merge {source.expression!r} into {into.branch!r}",
+        metadata=wanted.metadata,
+        committer=wanted.committer,
+        date=wanted.date,
+        unchanged=_unchanged(tree, (into.tree, into.head), (source_tree, source.record)),
+    )
+
+
 def revert(repository: OpenRepository, branch: str, reference: str, wanted: Wanted, *, parent: int = 0) -> CommitRecord:
-    """Undo on a branch what a commit did against its parent: a merge with that commit as the base."""
+    """Undo on a branch what a commit did against its parent: a merge with that commit as the base.
+
+    If a revert on the branch has landed under the idempotency key already, that one is answered.
+    """
+    landed = landed_before(repository, wanted.idempotency_key, "revert", branch)
+    if landed is not None:
+        return _made_by(repository, landed)
     given = resolve(repository, reference)
     before = _parent(repository, given, parent, "revert")
     message = wanted.message if wanted.message is not None else f"Revert {given.record.commit.message!r}"
@@ -171,7 +192,13 @@ def revert(repository: OpenRepository, branch: str, reference: str, wanted: Want
 def cherry_pick(
     repository: OpenRepository, branch: str, reference: str, wanted: Wanted, *, parent: int = 0
 ) -> CommitRecord:
-    """Do on a branch what a commit did against its parent: a merge with that parent as the base."""
+    """Do on a branch what a commit did against its parent: a merge with that parent as the base.
+
+    If a cherry-pick to the branch has landed under the idempotency key already, that one is answered.
+    """
+    landed = landed_before(repository, wanted.idempotency_key, "cherry-pick", branch)
+    if landed is not None:
+        return _made_by(repository, landed)
     given = resolve(repository, reference)
     before = _parent(repository, given, parent, "cherry-pick")
     message = wanted.message if wanted.message is not None else given.record.commit.message
@@ -191,8 +218,8 @@ def _reapply(
     wanted: Wanted,
 ) -> CommitRecord:
     wanted.check()
+    key = idempotent(wanted.idempotency_key, verb, branch)
     resolutions = Resolutions.parse(repository, wanted.resolutions)
-    records: list[CommitRecord] = []
 
     def decide() -> Operation:
         if verb != "revert":  # which lakeFS allows on a protected branch
@@ -213,12 +240,10 @@ def _reapply(
             date=wanted.date,
             unchanged=_unchanged(merged.tree, (sides.destination, head), (sides.source, source)),
         )
-        records[:] = [record]
         change = RefChange(branch, into.state, moved(repository, into, record.commit.id))
         return Operation(verb, (change,), new_commits(record), (("commit", reference),))
 
-    repository.ledger.operate(decide)
-    return commit_record(repository, records[0].commit.id)
+    return _made_by(repository, repository.ledger.operate(decide, key=key))
 
 
 def check_clean(repository: OpenRepository, branch: str) -> staged.StagedView:
@@ -255,13 +280,23 @@ def _when(seconds: int) -> str:
 
 def check_source(source: Resolved, destination: str, *, is_own_transaction: bool = False) -> None:
     """Raises BadRequestException or ForbiddenException for what cannot be merged into a branch."""
+    refused = refusal(source, destination, is_own_transaction=is_own_transaction)
+    if refused is not None:
+        raise refused
+
+
+def refusal(
+    source: Resolved, destination: str, *, is_own_transaction: bool = False
+) -> BadRequestException | ForbiddenException | None:
+    """Why a source cannot be merged into a branch at all, or None if it can."""
     if source.expression == destination:
-        raise BadRequestException(f"cannot merge branch {destination!r} into itself")
+        return BadRequestException(f"cannot merge branch {destination!r} into itself")
     if source.branch is not None and source.branch.hidden and not is_own_transaction:
-        raise ForbiddenException(
+        return ForbiddenException(
             f"branch {source.expression!r} is a hidden branch, left by a transaction that did not finish: "
             f"to use what it holds, merge {source.expression + '@'!r}"
         )
+    return None
 
 
 def _unchanged(tree: Metarange, *sides: tuple[Metarange, CommitRecord]) -> CommitRecord | None:

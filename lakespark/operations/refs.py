@@ -17,10 +17,20 @@ from lakespark.tables.staging import staged_rows
 
 
 def create_branch(
-    repository: OpenRepository, name: str, source: str, *, hidden: bool = False, exist_ok: bool = False
+    repository: OpenRepository,
+    name: str,
+    source: str,
+    *,
+    hidden: bool = False,
+    exist_ok: bool = False,
+    idempotency_key: str | None = None,
 ) -> None:
-    """Create a branch at a ref expression. Raises NameTakenError, unless a branch has the name and exist_ok."""
+    """Create a branch at a ref expression. Raises NameTakenError, unless a branch has the name and exist_ok.
+
+    Nothing is done if the branch was created under the idempotency key before.
+    """
     names.check_ref(name)
+    key = idempotent(idempotency_key, "branch-create", name)
 
     def decide() -> Operation:
         commit_id = resolve(repository, source).commit_id
@@ -28,7 +38,7 @@ def create_branch(
         state = RefState("branch", commit_id, repository.new_staging(), hidden=hidden)
         return Operation("branch-create", (RefChange(name, None, state),), details=(("source", source),))
 
-    _create(repository, name, decide, kind="branch", exist_ok=exist_ok)
+    _create(repository, name, decide, kind="branch", exist_ok=exist_ok, key=key)
 
 
 def create_tag(
@@ -125,7 +135,7 @@ def _create(
     *,
     kind: str,
     exist_ok: bool,
-    key: IdempotencyKey | None = None,
+    key: IdempotencyKey | None,
 ) -> None:
     try:
         repository.ledger.operate(decide, key=key)

@@ -66,6 +66,19 @@ def apply_changes(engine: Engine, base: Metarange, changes: Frame, reuse: Mappin
     Ranges that no change touches are taken over unread. A rewritten range whose id stands in ``reuse`` is not
     written: that range is taken.
     """
+    touched = touched_by(engine, base, changes)
+    rows = engine.query(
+        overlay_sql.OVERLAY,
+        base=engine.read_ranges([base.ranges[number] for number in sorted(touched)], ENTRY_COLUMNS),
+        changes=changes,
+    )
+    written = engine.write_ranges(rows, base.threshold, reuse)
+    kept = [ref for number, ref in enumerate(base.ranges) if number not in touched]
+    return Metarange(base.threshold, tuple(sorted(kept + written, key=lambda ref: ref.min_path)))
+
+
+def touched_by(engine: Engine, base: Metarange, changes: Frame) -> frozenset[int]:
+    """Which ranges of a tree changes have written anew, by their numbers."""
     paths = engine.query("select path, op from {changes}", changes=changes)
     numbered = engine.number_ranges(paths, base.max_paths)
     ranges = pa.table(
@@ -75,14 +88,4 @@ def apply_changes(engine: Engine, base: Metarange, changes: Frame, reuse: Mappin
         }
     )
     hit = engine.collect(engine.query(overlay_sql.TOUCHED, changes=numbered, ranges=engine.frame(ranges))).to_pylist()
-    touched = base.touched(
-        [row["range_number"] for row in hit], [row["range_number"] for row in hit if row["loses_cut"]]
-    )
-    rows = engine.query(
-        overlay_sql.OVERLAY,
-        base=engine.read_ranges([base.ranges[number] for number in sorted(touched)], ENTRY_COLUMNS),
-        changes=changes,
-    )
-    written = engine.write_ranges(rows, base.threshold, reuse)
-    kept = [ref for number, ref in enumerate(base.ranges) if number not in touched]
-    return Metarange(base.threshold, tuple(sorted(kept + written, key=lambda ref: ref.min_path)))
+    return base.touched([row["range_number"] for row in hit], [row["range_number"] for row in hit if row["loses_cut"]])

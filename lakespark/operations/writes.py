@@ -24,7 +24,9 @@ from lakespark.tables.log_entry import DataFile
 from lakespark.tables.staging import staged_rows
 
 GATHERING_S, MOST_GATHERING_S = 0.003, 0.1
-"""An append that comes after a shared one waits so long, within these bounds, for the rows of others."""
+"""An append that comes after a shared one waits so long, within these bounds, for the rows of others: of those who
+waited then or had their rows in that one. When all of them have come it begins.
+"""
 _ROUND_TRIPS = 3
 """So many requests of an append come one after the other. Contents take one: who waits as long misses nobody."""
 _TRIES = 20
@@ -143,6 +145,8 @@ class _Queue:
         self._waiting: deque[_Waiting] = deque()
         self._is_led = False
         self._gathering_s = 0.0
+        self._expected = 1
+        self._all_came = threading.Event()
 
     def append(self, row: dict[str, Any], append_rows: Callable[[list[dict[str, Any]]], None]) -> None:
         mine = _Waiting(row)
@@ -151,6 +155,7 @@ class _Queue:
             self._is_led = True
             if not mine.leads:
                 self._waiting.append(mine)
+            self._note_if_all_came()
         if not mine.leads:
             self._sleep(mine)
         if mine.leads:
@@ -172,7 +177,7 @@ class _Queue:
     def _append_all(self, mine: _Waiting, append_rows: Callable[[list[dict[str, Any]]], None]) -> None:
         batch, failure = [mine], None
         try:
-            time.sleep(self._gathering_s)
+            self._all_came.wait(self._gathering_s)
             with self._lock:
                 batch += self._waiting
                 self._waiting.clear()
@@ -184,19 +189,26 @@ class _Queue:
         for waiting in batch:
             waiting.failure = failure
             waiting.woken.set()
-        self._hand_over()
+        self._hand_over(len(batch))
+
+    def _note_if_all_came(self) -> None:
+        if len(self._waiting) + 1 >= self._expected:
+            self._all_came.set()
 
     @staticmethod
     def _gathering_after(took_s: float) -> float:
         return min(max(took_s / _ROUND_TRIPS, GATHERING_S), MOST_GATHERING_S)
 
-    def _hand_over(self) -> None:
+    def _hand_over(self, appended: int = 0) -> None:
         with self._lock:
+            self._expected = appended + len(self._waiting)
+            self._all_came.clear()
             if not self._waiting:
                 self._is_led = False
                 return
             heir = self._waiting.popleft()
             heir.leads = True
+            self._note_if_all_came()
         heir.woken.set()
 
 

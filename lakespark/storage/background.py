@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 from lakespark.storage.location import Location
 
 _THREADS = 16
+_MOST_STARTED = 64
+"""So many writes of one thread are under way at most: their contents are in memory."""
 Item = TypeVar("Item")
 Value = TypeVar("Value")
 
@@ -31,10 +33,13 @@ class Background:
 
     def start(self, work: Callable[[], Any]) -> None:
         """Do the work soon. Nearby, what it raises is raised here, else by ``settle``."""
-        if self._is_remote:
-            self._started().append(self._threads().submit(work))
-        else:
+        if not self._is_remote:
             work()
+            return
+        started = self._started()
+        started.append(self._threads().submit(work))
+        if len(started) > _MOST_STARTED:
+            started[-_MOST_STARTED - 1].exception()  # waits; what it may have failed with comes out in `settle`
 
     def settle(self) -> None:
         """Wait for all that this thread has started. Raises the first failure, when all have ended."""
@@ -53,9 +58,16 @@ class Background:
 
     def each(self, work: Callable[[Item], Value], items: Sequence[Item]) -> list[Value]:
         """The answers of several reads, in the order of ``items``. Raises the first failure."""
-        if not self._is_remote or len(items) < 2:  # noqa: PLR2004
+        if len(items) < 2:  # noqa: PLR2004
             return [work(item) for item in items]
-        return list(self._threads().map(work, items))
+        return self.ahead(work, items)()
+
+    def ahead(self, work: Callable[[Item], Value], items: Sequence[Item]) -> Callable[[], list[Value]]:
+        """The same for answers that are wanted later: what this returns waits for them. Nearby, it does the work."""
+        if not self._is_remote:
+            return lambda: [work(item) for item in items]
+        begun = [self._threads().submit(work, item) for item in items]
+        return lambda: [reading.result() for reading in begun]
 
     def both(self, here: Callable[[], Item], beside: Callable[[], Value]) -> tuple[Item, Value]:
         """Two answers: the first found by this thread, the second meanwhile by another."""

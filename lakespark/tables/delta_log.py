@@ -17,7 +17,7 @@ import struct
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,14 +33,22 @@ from lakespark.errors import (
     UnsafeStoreError,
 )
 from lakespark.storage import Store
-from lakespark.tables.delta_schema import schema_string
-from lakespark.tables.log_entry import LEVEL_FACTOR, DataFile, LogEntry, Row, data_file, parse_entry, sealed
+from lakespark.tables.log_entry import (
+    LEVEL_FACTOR,
+    LOG_RETENTION_DAYS,
+    DataFile,
+    LogEntry,
+    Row,
+    data_file,
+    entry_body,
+    parse_entry,
+    table_header,
+)
 
 COMPACTED_FILE_BYTES = 8 << 20
 """Larger files are left alone: rewriting them costs more than keeping them."""
 CHECKPOINT_ENTRIES = 256
 """So many entries after the last checkpoint, the writer that compacts makes the next one."""
-LOG_RETENTION_DAYS = 30
 _LAST_CHECKPOINT = "_last_checkpoint"
 _LISTING_TRIES = 3
 _SETTLE_TRIES = 5
@@ -158,7 +166,7 @@ class DeltaLog:
 
     def create(self) -> bool:
         """Put entry 0 without rows. False if the table exists already."""
-        body = self._entry_body("CREATE TABLE", (), (), header=self._header())
+        body = entry_body("CREATE TABLE", (), header=table_header(self._schema))
         if not self._put(0, body):
             return False
         self._apply(0, body)
@@ -167,7 +175,7 @@ class DeltaLog:
     def create_with(self, rows: pa.Table) -> bool:
         """Put entry 0 with the first rows. False if the table exists already."""
         file = self.write_file(rows)._replace(first=0, last=0)
-        return self._put(0, self._entry_body("CREATE TABLE", (file,), (), header=self._header()))
+        return self._put(0, entry_body("CREATE TABLE", (file,), header=table_header(self._schema)))
 
     def write_file(self, rows: pa.Table, put: Callable[[str, bytes], None] | None = None) -> DataFile:
         """Write rows as a Parquet file that no entry names yet. Its entries are not known yet (-1).
@@ -188,7 +196,7 @@ class DeltaLog:
 
         Raises StateUnknownError if the store does not say.
         """
-        body = self._entry_body("WRITE", (file._replace(first=number, last=number),), (), repeated=repeated)
+        body = entry_body("WRITE", (file._replace(first=number, last=number),), repeated=repeated)
         if not self._put(number, body):
             return False
         if number == self.version + 1:
@@ -205,9 +213,9 @@ class DeltaLog:
             return False
         merged = pa.concat_tables(self._in_parallel(self.read_rows, due))
         file = self.write_file(merged)._replace(first=due[0].first, last=due[-1].last)
-        body = self._entry_body("OPTIMIZE", (file,), due, data_change=False)
+        body = entry_body("OPTIMIZE", (file,), due, data_change=False)
         while not self._put(self.version + 1, body):
-            follow(self.follow_winners())
+            follow(self.refresh())
             if any(merged_file.name not in self.files for merged_file in due):
                 return False  # another writer has merged them
         self._apply(self.version + 1, body)
@@ -329,66 +337,6 @@ class DeltaLog:
         if body is None:
             raise MissingFileError(f"log entry {self._place(self._entry_key(number))} is missing: it was listed")
         return body
-
-    def _entry_body(
-        self,
-        operation: str,
-        added: Iterable[DataFile],
-        removed: Iterable[DataFile],
-        *,
-        data_change: bool = True,
-        header: Iterable[dict[str, Any]] = (),
-        repeated: Sequence[Row] | None = None,
-    ) -> bytes:
-        now = int(time.time() * 1000)
-        info: dict[str, Any] = {"timestamp": now, "operation": operation, "engineInfo": "lakespark"}
-        if repeated is not None:
-            info["rows"] = repeated
-        actions: list[dict[str, Any]] = [{"commitInfo": info}, *header]
-        actions += [
-            {
-                "remove": {
-                    "path": file.name,
-                    "deletionTimestamp": now,
-                    "dataChange": data_change,
-                    "extendedFileMetadata": True,
-                    "partitionValues": {},
-                    "size": file.size_bytes,
-                }
-            }
-            for file in removed
-        ]
-        actions += [
-            {
-                "add": {
-                    "path": file.name,
-                    "partitionValues": {},
-                    "size": file.size_bytes,
-                    "modificationTime": now,
-                    "dataChange": data_change,
-                    "tags": {"firstEntry": str(file.first), "lastEntry": str(file.last), "sha256": file.sha256},
-                    "stats": json.dumps({"numRecords": file.rows}),
-                }
-            }
-            for file in added
-        ]
-        info["actions"] = len(actions)  # an entry cut off between two lines is valid JSON still
-        return sealed("\n".join(json.dumps(action, separators=(",", ":")) for action in actions).encode())
-
-    def _header(self) -> list[dict[str, Any]]:
-        token = secrets.token_hex(16)
-        metadata = {
-            "id": f"{token[:8]}-{token[8:12]}-{token[12:16]}-{token[16:20]}-{token[20:]}",
-            "format": {"provider": "parquet", "options": {}},
-            "schemaString": schema_string(self._schema),
-            "partitionColumns": [],
-            "configuration": {
-                "delta.appendOnly": "false",  # compaction removes files, never rows
-                "delta.logRetentionDuration": f"interval {LOG_RETENTION_DAYS} days",
-            },
-            "createdTime": int(time.time() * 1000),
-        }
-        return [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, {"metaData": metadata}]
 
     def _apply(self, number: int, body: bytes) -> LogEntry:
         try:

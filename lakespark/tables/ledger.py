@@ -28,7 +28,6 @@ from lakespark.errors import (
     RepositoryNotFoundError,
     StateUnknownError,
     StorageError,
-    UnsupportedFormatError,
 )
 from lakespark.model import CommitRecord, Operation, OperationInfo, RefChange, RefState, SettingChange
 from lakespark.storage import Store
@@ -36,12 +35,14 @@ from lakespark.storage.background import Background
 from lakespark.tables import ledger_rows, operation_log
 from lakespark.tables.delta_log import DeltaLog, LogExpiredError
 from lakespark.tables.ledger_snapshot import Snapshot, parse_snapshot, snapshot_body
+from lakespark.tables.ledger_state import KNOWN_FEATURES, LedgerState
 from lakespark.tables.log_entry import DataFile, LogEntry
 
 ROOT = "_lakespark/ledger"
 SNAPSHOT = f"{ROOT}/_state/latest.parquet"
-KNOWN_FEATURES = frozenset({"ranges-v1", "staging-v1"})
 _TRIES = 40
+_LOST_IN_A_ROW = 4
+"""Who lost so many numbers looks how far the log has come. Before, the winner is read and the next number tried."""
 _SNAPSHOT_ENTRIES = 4
 """A snapshot is written after so many entries; later where there are many refs to write."""
 _REFS_AN_ENTRY = 256
@@ -71,6 +72,7 @@ class Ledger:
         self._of_thread = threading.local()
         self._looks_begun = 0
         self._looks_done = 0
+        self._left_at = -1  # the version that was found at first, or that the last operation of this handle left
         self._clear()
 
     # -- reading -------------------------------------------------------------------------------------------
@@ -124,25 +126,25 @@ class Ledger:
         """Every branch and tag, as of the last refresh."""
         with self._lock:
             self._require_state()
-            return dict(self._refs)
+            return dict(self._state.refs)
 
     def ref(self, name: str) -> RefState | None:
         """One branch or tag, as of the last refresh."""
         with self._lock:
             self._require_state()
-            return self._refs.get(name)
+            return self._state.refs.get(name)
 
     def settings(self) -> dict[str, str]:
         """Settings of the repository, as of the last refresh."""
         with self._lock:
             self._require_state()
-            return dict(self._settings)
+            return dict(self._state.settings)
 
     def commit(self, commit_id: str) -> CommitRecord | None:
         """A commit, or None if the ledger has none of that id."""
         with self._lock:
             self._require_state()
-            while (record := self._commits.get(commit_id)) is None and self._unread:
+            while (record := self._state.commits.get(commit_id)) is None and self._unread:
                 self._read_next_commits()
             return record
 
@@ -152,7 +154,7 @@ class Ledger:
             floor = max((ledger_rows.commit_place(parent)[0] for parent in parents), default=0)
             while self._unread and self._unread[-1].last >= floor:
                 self._read_next_commits()
-            return self._commits.get(commit_id)
+            return self._state.commits.get(commit_id)
 
     def commit_by_prefix(self, prefix: str) -> CommitRecord | None:
         """The only commit whose id starts with ``prefix`` (four or more hex digits), or None.
@@ -166,13 +168,13 @@ class Ledger:
             raise AmbiguousRefError(
                 f"commit id prefix {prefix!r} is ambiguous: it fits {', '.join(found[:10])}; give more digits", found
             )
-        return self._commits[found[0]] if found else None
+        return self._state.commits[found[0]] if found else None
 
     def commits(self) -> list[CommitRecord]:
         """Every commit, in order of number, as of the last refresh."""
         with self._lock:
             self._all_commits()
-            return sorted(self._commits.values(), key=lambda record: record.number)
+            return sorted(self._state.commits.values(), key=lambda record: record.number)
 
     def operations(self) -> Iterator[tuple[OperationInfo, tuple[RefChange, ...]]]:
         """Every operation with its ref changes, the newest first, as of the last refresh."""
@@ -185,9 +187,9 @@ class Ledger:
         """What has landed under a key, as of the last refresh. Raises BadRequestException for another operation's."""
         with self._lock:
             self._require_state()
-            while key.value not in self._keys and self._unread:
+            while key.value not in self._state.keys and self._unread:
                 self._read_next_commits()
-            number = self._keys.get(key.value)
+            number = self._state.keys.get(key.value)
             if number is None:
                 return None
             file = next(file for file in self._log.files.values() if file.first <= number <= file.last)
@@ -255,40 +257,37 @@ class Ledger:
             operation, user=self._user, at=int(time.time()), write_id=_write_id(), key=key.value if key else None
         )
         file = self._log.write_file(ledger_rows.to_table(rows), put=self.put_soon)
+        if self._log.version > self._left_at:
+            self.refresh()  # others are at work: meanwhile more have come, and reading them costs less than losing
         self.background.settle()
         with self._lock:
             self._require_state()
-            if not self._holds(operation, settings, key):
-                return None
-            while not self._log.put_rows(file, self._log.version + 1, _repeatable(rows)):
-                with (
-                    self._whole_or_cleared()
-                ):  # where one has come first there may be more: reading costs less than losing
-                    self._follow(self._log.refresh())
-                if not self._holds(operation, settings, key):
-                    return None
-            rows = [{"entry": self._log.version, "position": i, **row} for i, row in enumerate(rows)]
-            self._apply_rows(rows)
-            self._tidy(self._log.version)
-        return operation_log.operation(rows)[0]
+            lost = 0
+            while self._holds(operation, settings, key):
+                if self._log.put_rows(file, self._log.version + 1, _repeatable(rows)):
+                    rows = [{"entry": self._log.version, "position": i, **row} for i, row in enumerate(rows)]
+                    self._state.apply(rows)
+                    self._tidy(self._log.version)
+                    self._left_at = self._log.version
+                    return operation_log.operation(rows)[0]
+                lost += 1
+                with self._whole_or_cleared():
+                    self._follow(self._log.refresh() if lost % _LOST_IN_A_ROW == 0 else self._log.follow_winners())
+        return None
 
     def put_soon(self, name: str, body: bytes) -> None:
         """Write a file that the operation names which this thread decides; it is there when that lands."""
         self.background.start(lambda: self._store.put(name, body))
 
     def _holds(self, operation: Operation, settings: dict[str, str], key: IdempotencyKey | None) -> bool:
-        """Whether the state, all settings included, is still the one that the operation was decided on."""
-        refs_hold = all(self._refs.get(change.name) == change.before for change in operation.changes)
-        is_new = not any(record.commit.id in self._commits for record in operation.commits)
-        is_first = key is None or self.landed(key) is None
-        return refs_hold and is_new and is_first and self._settings == settings
+        return self._state.holds(operation, settings) and (key is None or self.landed(key) is None)
 
     def _tidy(self, landed: int) -> None:
         """Compact and write the snapshot if it is time. Derived work: a failing store does not fail its caller."""
         with contextlib.suppress(StorageError, StateUnknownError):
             while self._log.compact(self._follow_or_clear):
                 pass
-            interval = max(_SNAPSHOT_ENTRIES, len(self._refs) // _REFS_AN_ENTRY)
+            interval = max(_SNAPSHOT_ENTRIES, len(self._state.refs) // _REFS_AN_ENTRY)
             if self._log.version // interval > (landed - 1) // interval:
                 self._write_snapshot()
             self._log.checkpoint_if_due()
@@ -297,11 +296,7 @@ class Ledger:
 
     def _clear(self) -> None:
         self._log = DeltaLog(self._store, ROOT, ledger_rows.LEDGER_SCHEMA)
-        self._refs: dict[str, RefState] = {}
-        self._settings: dict[str, str] = {}
-        self._features: set[str] = set()
-        self._commits: dict[str, CommitRecord] = {}
-        self._keys: dict[str, int] = {}
+        self._state = LedgerState(str(self._store.location))
         self._unread: list[DataFile] = []
 
     def _catch_up(self) -> None:
@@ -321,6 +316,10 @@ class Ledger:
             self.refresh()
 
     def _load(self) -> None:
+        self._load_state()
+        self._left_at = self._log.version
+
+    def _load_state(self) -> None:
         if not self._load_snapshot():
             self._log.load()
             if self._log.version < 0:
@@ -328,7 +327,7 @@ class Ledger:
                     f"no repository at {self._store.location}: create one, or name the place that holds one"
                 )
             for file in sorted(self._log.files.values(), key=lambda file: file.first):
-                self._apply_rows(_in_order(self._log.read_rows(file)))
+                self._state.apply(_in_order(self._log.read_rows(file)))
 
     def _load_snapshot(self) -> bool:
         body = self._store.get(SNAPSHOT)
@@ -342,85 +341,35 @@ class Ledger:
         if entries is None:
             return False
         self._unread = sorted(files, key=lambda file: file.last)
-        self._apply_rows(rows)
+        self._state.apply(rows)
         self._follow(entries)
         return True
 
     def _write_snapshot(self) -> None:
-        heads = {state.commit_id for state in self._refs.values()}
-        rows: list[ledger_rows.Row] = [ledger_rows.ref_row(RefChange(n, None, s)) for n, s in self._refs.items()]
-        rows += [ledger_rows.setting_row(SettingChange(name, None, value)) for name, value in self._settings.items()]
-        rows += [ledger_rows.feature_row(name) for name in sorted(self._features)]
-        for head in heads:
-            record = self.commit(head)
-            if record is not None:
-                entry, position = ledger_rows.commit_place(record)
-                commit = ledger_rows.commit_row(record)
-                rows.append({"kind": "commit", "name": head, "entry": entry, "position": position, "commit": commit})
+        found = map(self.commit, {state.commit_id for state in self._state.refs.values()})
+        rows = self._state.rows(record for record in found if record is not None)
         snapshot = Snapshot(self._log.version, list(self._log.files.values()), rows)
         self._store.put(SNAPSHOT, snapshot_body(snapshot))
 
     def _follow(self, entries: Iterable[LogEntry]) -> None:
         for entry in entries:
             if entry.rows is not None:
-                self._apply_rows({"entry": entry.number, "position": i, **row} for i, row in enumerate(entry.rows))
+                self._state.apply({"entry": entry.number, "position": i, **row} for i, row in enumerate(entry.rows))
             elif entry.is_data_change:
                 for file in entry.added:
-                    self._apply_rows(_in_order(self._log.read_rows(file)))
-
-    def _apply_rows(self, rows: Iterable[ledger_rows.Row]) -> None:
-        for row in rows:
-            kind = row["kind"]
-            if kind == "operation":
-                self._note_key(row)
-            elif kind == "commit":
-                self._commits.setdefault(row["name"], ledger_rows.commit_record(row))
-            elif kind in ("branch", "tag"):
-                change = ledger_rows.ref_change(row)
-                if change.after is None:
-                    self._refs.pop(change.name, None)
-                else:
-                    self._refs[change.name] = change.after
-            elif kind == "setting":
-                setting = ledger_rows.setting_change(row)
-                if setting.after is None:
-                    self._settings.pop(setting.name, None)
-                else:
-                    self._settings[setting.name] = setting.after
-            elif kind == "feature":
-                self._require(row["name"])
-
-    def _note_key(self, row: ledger_rows.Row) -> None:
-        key = row.get("idempotency_key")
-        if key is not None:
-            self._keys[key] = row["entry"]
-
-    def _require(self, feature: str) -> None:
-        if feature not in KNOWN_FEATURES:
-            raise UnsupportedFormatError(
-                f"the repository at {self._store.location} needs the feature {feature!r}, "
-                "which this lakespark does not know: upgrade lakespark"
-            )
-        self._features.add(feature)
+                    self._state.apply(_in_order(self._log.read_rows(file)))
 
     def _read_next_commits(self) -> None:
         table = self._log.read_rows(self._unread[-1], _COLUMNS_OF_COMMITS)
         self._unread.pop()
-        for row in _in_order(table):
-            if row["kind"] == "operation":
-                self._note_key(row)
-            elif row["kind"] == "commit":
-                record = ledger_rows.commit_record(row)
-                known = self._commits.get(record.commit.id)
-                if known is None or record.number < known.number:
-                    self._commits[record.commit.id] = record
+        self._state.add_older(_in_order(table))
 
     def _all_commits(self) -> list[str]:
         with self._lock:
             self._require_state()
             while self._unread:
                 self._read_next_commits()
-            return list(self._commits)
+            return list(self._state.commits)
 
 
 def _in_order(table: pa.Table) -> list[ledger_rows.Row]:

@@ -8,17 +8,25 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
+import time
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from lakespark import digest
+from lakespark.tables.delta_schema import schema_string
 
 LEVEL_FACTOR = 16
 """So many files of one level are compacted into one of the next."""
+LOG_RETENTION_DAYS = 30
 
 _ENTRY_DIGEST = re.compile(rb',"sha256":"([0-9a-f]{64})"(?=\}\}(?:\n|\Z))')
 
 
 Row = dict[str, Any]
+Action = dict[str, Any]
 
 
 class DataFile(NamedTuple):
@@ -51,6 +59,67 @@ class LogEntry(NamedTuple):
     removed: tuple[str, ...]
     is_data_change: bool
     rows: tuple[Row, ...] | None = None
+
+
+def entry_body(
+    operation: str,
+    added: Iterable[DataFile],
+    removed: Iterable[DataFile] = (),
+    *,
+    data_change: bool = True,
+    header: Iterable[Action] = (),
+    repeated: Sequence[Row] | None = None,
+) -> bytes:
+    """The bytes of an entry. ``header`` is of a table's first; ``repeated`` are the rows of the file that it adds."""
+    now = int(time.time() * 1000)
+    info: dict[str, Any] = {"timestamp": now, "operation": operation, "engineInfo": "lakespark"}
+    if repeated is not None:
+        info["rows"] = repeated
+    actions: list[Action] = [{"commitInfo": info}, *header]
+    actions += [{"remove": _removal(file, now, data_change=data_change)} for file in removed]
+    actions += [{"add": _addition(file, now, data_change=data_change)} for file in added]
+    info["actions"] = len(actions)  # an entry cut off between two lines is valid JSON still
+    return sealed("\n".join(json.dumps(action, separators=(",", ":")) for action in actions).encode())
+
+
+def table_header(schema: pa.Schema) -> list[Action]:
+    """The actions that a table begins with: its protocol and what Delta keeps of it."""
+    token = secrets.token_hex(16)
+    metadata = {
+        "id": f"{token[:8]}-{token[8:12]}-{token[12:16]}-{token[16:20]}-{token[20:]}",
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": schema_string(schema),
+        "partitionColumns": [],
+        "configuration": {
+            "delta.appendOnly": "false",  # compaction removes files, never rows
+            "delta.logRetentionDuration": f"interval {LOG_RETENTION_DAYS} days",
+        },
+        "createdTime": int(time.time() * 1000),
+    }
+    return [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, {"metaData": metadata}]
+
+
+def _removal(file: DataFile, now: int, *, data_change: bool) -> Action:
+    return {
+        "path": file.name,
+        "deletionTimestamp": now,
+        "dataChange": data_change,
+        "extendedFileMetadata": True,
+        "partitionValues": {},
+        "size": file.size_bytes,
+    }
+
+
+def _addition(file: DataFile, now: int, *, data_change: bool) -> Action:
+    return {
+        "path": file.name,
+        "partitionValues": {},
+        "size": file.size_bytes,
+        "modificationTime": now,
+        "dataChange": data_change,
+        "tags": {"firstEntry": str(file.first), "lastEntry": str(file.last), "sha256": file.sha256},
+        "stats": json.dumps({"numRecords": file.rows}),
+    }
 
 
 def sealed(body: bytes) -> bytes:

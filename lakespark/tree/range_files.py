@@ -143,9 +143,9 @@ def _row_at(table: pa.Table, path: str) -> dict[str, Any] | None:
 
 def hash_range(rows: pa.Table) -> str:
     """Id of a range: SHA-256 over the encoded (path, identity) pairs in order of path."""
-    encoded = pa.concat_arrays(_encode(rows).chunks)
-    if not len(encoded):
+    if not rows.num_rows:
         return hashlib.sha256().hexdigest()
+    encoded = pa.concat_arrays(_encode(rows).chunks)
     # the data buffer of a string array is its strings one after the other: exactly what is to be hashed
     offsets = np.frombuffer(encoded.buffers()[1], dtype=np.int32)[encoded.offset :]
     data = memoryview(encoded.buffers()[2])

@@ -58,6 +58,30 @@ def test_a_repeated_tag_is_shown_even_when_it_is_gone(demo):
     assert demo.json("tag", "list", REPO) == []
 
 
+def test_a_repeated_branch_is_shown_even_when_it_is_gone(demo):
+    words = ("branch", "create", f"{REPO}/new", "-s", "main", *KEY)
+    first = demo.json(*words)
+    assert first["repeated"] is False
+    demo("branch", "delete", f"{REPO}/new", "-y")
+    again = demo(*words)
+    assert again.stderr == SAID
+    assert first["commit_id"] in again.stdout
+    assert demo.json(*words) == {**first, "repeated": True}
+    assert [branch["id"] for branch in demo.json("branch", "list", REPO)] == ["main"]
+
+
+@pytest.mark.parametrize("words", [("branch", "revert", MAIN, "main"), ("cherry-pick", DEV, "main")], ids=" ".join)
+def test_a_repeated_revert_or_cherry_pick_is_the_first_one(forked, words):
+    words = (*words, "--strategy", "source-wins", *KEY)
+    first = forked.json(*words)
+    assert first["repeated"] is False
+    before = operations(forked)
+    again = forked(*words)
+    assert (again.stderr, again.stdout.splitlines()[0]) == (SAID, f"commit {first['id']}")
+    assert forked.json(*words) == {**first, "repeated": True}
+    assert operations(forked) == before
+
+
 def test_a_repeated_import_looks_for_nothing(demo, tmp_path):
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "one").write_text("1")
@@ -78,9 +102,12 @@ def test_a_repeated_import_looks_for_nothing(demo, tmp_path):
         ("merge", DEV, MAIN),
         ("merge", DEV, f"{DEV}~1", MAIN),
         ("tag", "create", f"{REPO}/v2", "main"),
+        ("branch", "create", f"{REPO}/new", "-s", "main"),
+        ("branch", "revert", MAIN, "main"),
+        ("cherry-pick", DEV, "main"),
         ("import", "--from", "nowhere", "--to", MAIN),
     ],
-    ids=lambda words: f"{words[0]} {len(words)}",
+    ids=lambda words: f"{words[0]} {words[1]} {len(words)}",
 )
 def test_the_key_of_another_operation_is_refused(forked, words):
     forked("tag", "create", f"{REPO}/v1", "main", *KEY)

@@ -17,6 +17,9 @@ from lakespark.errors import (
 from lakespark.operations.fsck.check import fsck
 from lakespark.operations.opened import OpenRepository
 from lakespark.storage import open_store
+from lakespark.tables import ledger as ledgers
+from lakespark.tables.delta_log import DeltaLog
+from lakespark.tables.ledger_rows import LEDGER_SCHEMA
 from lakespark.testing.schedules import explore
 
 pytestmark = pytest.mark.exhaustive
@@ -47,7 +50,7 @@ def template():
 
 @pytest.fixture(scope="module")
 def clean_template(template):
-    """The same with nothing staged."""
+    """The same with nothing staged, and a branch ``twin`` where ``main`` is."""
     url = f"memory://interleavings-{next(_names)}"
     copy = open_store(url)
     for file in template.list(""):
@@ -55,6 +58,7 @@ def clean_template(template):
     repo = repository_at(copy)
     repo.branch("main").reset_changes()
     repo.branch("dev").reset_changes()
+    repo.branch("twin").create("main")
     return copy
 
 
@@ -134,6 +138,22 @@ def test_commit_and_commit(template, run_all):
     run_all(template, [commit("main"), commit("main")], check)
 
 
+def test_two_different_commits(template, run_all):
+    """One comes after the other, which has taken what is staged."""
+
+    def check(repo, outcomes):
+        main = repo.branch("main")
+        ids = [outcome.value.id for outcome in outcomes if acknowledged(outcome)]
+        assert sorted(ids) == sorted(commit.id for commit in main.log(max_amount=2))
+        assert sorted(messages(main)[:2]) == ["second", "third"]
+        assert paths(main.head) == ["old", "staged"]
+
+    def also_if_empty(message):
+        return lambda repo: repo.branch("main").commit(message, date=DATE, allow_empty=True)
+
+    run_all(template, [also_if_empty("second"), also_if_empty("third")], check)
+
+
 def test_commit_and_commit_of_two_branches(template, run_all):
     def check(repo, outcomes):
         assert all(acknowledged(outcome) for outcome in outcomes)
@@ -143,6 +163,28 @@ def test_commit_and_commit_of_two_branches(template, run_all):
             assert not uncommitted(branch)
 
     run_all(template, [commit("main"), commit("dev")], check)
+
+
+def test_equal_commits_of_two_branches(clean_template, run_all):
+    """The same contents, parent, message and second are one commit: the ledger has its record once."""
+
+    def check(repo, outcomes):
+        (commit_id,) = {outcome.value.id for outcome in outcomes if acknowledged(outcome)}
+        assert [repo.branch(name).get_commit().id for name in ("main", "twin")] == [commit_id] * 2
+        assert commits_in_the_ledger(repo).count(commit_id) == 1
+
+    def also_if_empty(branch):
+        return lambda repo: repo.branch(branch).commit("second", date=DATE, allow_empty=True)
+
+    run_all(clean_template, [also_if_empty("main"), also_if_empty("twin")], check)
+
+
+def commits_in_the_ledger(repo):
+    """The id of each commit record, as often as it stands there."""
+    log = DeltaLog(repo.opened.store, ledgers.ROOT, LEDGER_SCHEMA)
+    log.load()
+    rows = [row for file in log.files.values() for row in log.read_rows(file).to_pylist()]
+    return [row["name"] for row in rows if row["kind"] == "commit"]
 
 
 def test_commit_and_write(template, run_all):
@@ -255,6 +297,25 @@ def test_merge_and_commit_of_the_destination(template, run_all):
         return repo.branch("dev").merge_into("main")
 
     run_all(template, [merge, commit("main")], check)
+
+
+def test_merge_and_empty_commit_of_the_destination(clean_template, run_all):
+    """Nothing is staged, so that the merge is never refused: the two come one after the other."""
+
+    def check(repo, outcomes):
+        assert all(acknowledged(outcome) for outcome in outcomes)
+        main = repo.branch("main")
+        assert paths(main.head) == ["old", "on-dev"]
+        assert outcomes[1].value.id in [commit.id for commit in main.log()]
+        assert repo.branch("dev").get_commit().id in [commit.id for commit in main.log()]
+
+    def merge(repo):
+        return repo.branch("dev").merge_into("main")
+
+    def empty(repo):
+        return repo.branch("main").commit("empty", date=DATE, allow_empty=True)
+
+    run_all(clean_template, [merge, empty], check)
 
 
 def test_merge_and_write_to_the_destination(clean_template, run_all):

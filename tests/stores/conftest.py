@@ -33,16 +33,3 @@ def options(s3_server, proxy) -> dict:
 def broken(s3_server, options) -> Store:
     """A new, empty store behind the proxy."""
     return open_store(f"s3://{s3_server.make_bucket()}/lake", **options)
-
-
-OPT_IN = ("radosgw", "npm")
-"""Markers of tests that fetch and start services of others: they run when ``-m`` names them."""
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what nobody asked for."""
-    asked = config.getoption("-m") or ""
-    left_out = [item for item in items if any(item.get_closest_marker(name) and name not in asked for name in OPT_IN)]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]

@@ -244,6 +244,8 @@ def test_work_that_fails_at_any_call_can_be_done_again(template, name, when):
 KEYED = {
     "commit": lambda repo: repo.branch("spare").commit("mine", date=1, idempotency_key="k"),
     "merge": lambda repo: repo.branch("dev").merge_into("main", message="mine", date=1, idempotency_key="k"),
+    "revert": lambda repo: repo.branch("main").revert("main", message="mine", date=1, idempotency_key="k"),
+    "create a branch": lambda repo: repo.branch("new").create("dev", idempotency_key="k"),
     "create a tag": lambda repo: repo.tag("new").create("dev", idempotency_key="k"),
 }
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 
-import pytest
 from fsck_cases import build, checked, damage, errors, head, range_of
 
 import lakespark
@@ -15,18 +13,7 @@ from lakespark.storage import open_store
 from lakespark.tables.delta_log import LEVEL_FACTOR
 from lakespark.testing.faults import FaultyStore
 
-_names = itertools.count()
 WRITES = {"put", "put_if_absent", "delete", "open_writer"}
-
-
-@pytest.fixture
-def repo(tmp_path):
-    return build(lakespark.Lake(tmp_path / "lake", user="ann"), tmp_path / "ns")
-
-
-@pytest.fixture
-def namespace(repo):
-    return repo.opened.store.location.path
 
 
 def files_below(folder):
@@ -37,27 +24,17 @@ def files_below(folder):
 # -- whole repositories ----------------------------------------------------------------------------------------
 
 
-def test_a_whole_repository_is_clean_and_everything_is_counted(repo):
-    report = repo.fsck(objects=True)
+def test_a_whole_repository_is_clean_and_everything_is_counted(repo_anywhere):
+    report = repo_anywhere.fsck(objects=True)
     assert report.is_clean
     assert report.findings == ()
-    assert report.version == repo.opened.ledger.version
+    assert report.version == repo_anywhere.opened.ledger.version
     counts = report.checked
     assert (counts.refs, counts.commits, counts.metaranges, counts.ranges) == (4, 4, 4, 3)
     assert (counts.entries, counts.staged_rows) == (5, 5)
     assert (counts.objects, counts.object_bytes) == (5, len("onetwootherfourthree"))
     assert counts.log_entries > report.version
-    assert checked(repo).checked.objects == 0
-
-
-def test_a_memory_store_is_checked_as_well():
-    name = f"memory://fsck-{next(_names)}"
-    repo = build(lakespark.Lake(name, user="ann"), f"{name}/ns")
-    assert checked(repo, objects=True).findings == ()
-    ref = range_of(repo, "dev")
-    damage(repo, ref.file, "one bit")
-    (finding,) = checked(repo).findings
-    assert (finding.name, finding.refs) == (ref.file, ("dev", "v1"))
+    assert checked(repo_anywhere).checked.objects == 0
 
 
 def test_every_kind_of_change_leaves_a_clean_repository(tmp_path):

@@ -1,50 +1,29 @@
-"""fsck on the ledger, what is derived from it, and the staging tables."""
+"""fsck on the log entries and the files of a table, and on its checkpoint."""
 
 from __future__ import annotations
 
 import json
+import shutil
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fsck_cases import DAMAGES, body_of, build, checked, damage, entries, errors, head, range_of
+from fsck_cases import (
+    DAMAGES,
+    build,
+    checked,
+    damage,
+    entry_key,
+    errors,
+    ledger_log,
+    rewrite_entry,
+    rewrite_file,
+    without_snapshot,
+)
 
 import lakespark
-from lakespark import digest
-from lakespark.errors import UnsupportedFormatError
-from lakespark.model import Operation, RefChange, RefState
 from lakespark.tables import ledger as ledgers
-from lakespark.tables import ledger_rows
-from lakespark.tables.delta_log import DeltaLog
-from lakespark.tables.ledger_snapshot import parse_snapshot
-from lakespark.tables.log_entry import sealed, stripped
-
-
-@pytest.fixture
-def repo(tmp_path):
-    return build(lakespark.Lake(tmp_path / "lake", user="ann"), tmp_path / "ns")
-
-
-@pytest.fixture
-def namespace(repo):
-    return repo.opened.store.location.path
-
-
-# -- the ledger ------------------------------------------------------------------------------------------------
-
-
-def ledger_log(repo):
-    log = DeltaLog(repo.opened.store, ledgers.ROOT, ledger_rows.LEDGER_SCHEMA)
-    log.load()
-    return log
-
-
-def entry_key(number):
-    return f"{ledgers.ROOT}/_delta_log/{number:020d}.json"
-
-
-def without_snapshot(repo):
-    repo.opened.store.delete(ledgers.SNAPSHOT)
+from lakespark.tables.log_entry import entry_body
 
 
 @pytest.mark.parametrize("how", DAMAGES)
@@ -84,131 +63,14 @@ def test_every_byte_of_a_log_entry_is_covered_by_its_digest(repo):
     assert errors(repo) == ()
 
 
-def test_a_log_entry_altered_in_its_time_states_one_digest_and_has_another(repo):
-    store, key = repo.opened.store, entry_key(2)
+def test_a_log_entry_altered_in_its_time_states_one_digest_and_has_another(repo_anywhere):
+    store, key = repo_anywhere.opened.store, entry_key(2)
     body = store.get(key)
     stated = json.loads(body.splitlines()[0])["commitInfo"]["sha256"]
     store.put(key, body.replace(b'"timestamp":1', b'"timestamp":2', 1))
-    (finding,) = errors(repo)
+    (finding,) = errors(repo_anywhere)
     assert finding.expected == stated != finding.found
     assert finding.found in finding.problem
-
-
-def test_a_log_that_lost_its_end_is_told_by_the_snapshot(repo):
-    for number in range(9):
-        repo.tag(f"t{number}").create("main")
-    snapshot = parse_snapshot(body_of(repo, ledgers.SNAPSHOT))
-    for number in range(snapshot.version, ledger_log(repo).version + 1):
-        repo.opened.store.delete(entry_key(number))
-    finding = errors(repo)[0]
-    assert (finding.kind, finding.name) == ("missing", entry_key(snapshot.version))
-
-
-def rewrite_ledger(repo, change):
-    """Change the rows of the file of the commit on dev, with every digest of a file and of an entry made right."""
-    store = repo.opened.store
-    log, commit = ledger_log(repo), repo.ref("dev").get_commit()
-    number = head(repo, "dev").number >> 20
-    (file,) = [file for file in log.files.values() if file.first <= number <= file.last]
-    rows = pq.read_table(pa.BufferReader(store.get(f"{ledgers.ROOT}/{file.name}"))).to_pylist()
-    for row in rows:
-        change(row)
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pylist(rows, schema=ledger_rows.LEDGER_SCHEMA), sink)
-    body = sink.getvalue().to_pybytes()
-    store.put(f"{ledgers.ROOT}/{file.name}", body)
-    actions = [json.loads(line) for line in stripped(store.get(entry_key(number))).splitlines()]
-    actions[0]["commitInfo"].pop("rows", None)
-    for action in actions:
-        if "add" in action:
-            action["add"]["size"] = len(body)
-            action["add"]["tags"]["sha256"] = digest.hash_bytes(body)
-    entry = "\n".join(json.dumps(action, separators=(",", ":")) for action in actions).encode()
-    store.put(entry_key(number), sealed(entry))
-    return commit.id
-
-
-def test_an_edited_message_is_told_by_the_commit_id(repo):
-    def edit(row):
-        if row["kind"] == "commit":
-            row["commit"]["message"] = "nothing to see here"
-
-    without_snapshot(repo)
-    commit_id = rewrite_ledger(repo, edit)
-    (finding,) = errors(repo)
-    assert (finding.kind, finding.subject, finding.name) == ("altered", "commit", commit_id)
-    assert finding.expected == commit_id != finding.found
-    assert finding.refs == ("dev", "v1")
-
-
-def test_a_commit_whose_parent_is_unknown_is_named(repo):
-    def edit(row):
-        if row["kind"] == "commit":
-            row["commit"]["parents"] = ["0" * 64]
-
-    without_snapshot(repo)
-    commit_id = rewrite_ledger(repo, edit)
-    found = {(finding.kind, finding.name): finding for finding in errors(repo)}
-    assert set(found) == {("altered", commit_id), ("missing", "0" * 64)}
-    assert found["missing", "0" * 64].refs == ("dev", "v1")
-
-
-def test_a_ref_changed_from_a_state_that_it_was_not_in_is_inconsistent(repo):
-    def edit(row):
-        if row["kind"] == "branch":
-            row["before"]["commit_id"] = "0" * 64
-
-    without_snapshot(repo)
-    rewrite_ledger(repo, edit)
-    (finding,) = errors(repo)
-    assert (finding.kind, finding.subject, finding.name) == ("inconsistent", "branch", "dev")
-
-
-def test_a_ref_at_an_unknown_commit_is_named(repo):
-    repo.opened.ledger.operate(lambda: Operation("forge", (RefChange("lost", None, RefState("tag", "0" * 64)),)))
-    (finding,) = errors(repo)
-    assert (finding.kind, finding.subject, finding.name, finding.refs) == ("missing", "commit", "0" * 64, ("lost",))
-
-
-def test_a_token_that_becomes_current_twice_is_inconsistent(repo):
-    repo.opened.ledger.refresh()
-    state = repo.opened.ledger.ref("old")
-    repo.opened.ledger.operate(lambda: Operation("forge", (RefChange("twin", None, state),)))
-    (finding,) = errors(repo)
-    assert (finding.kind, finding.name) == ("inconsistent", "twin")
-    assert state.token in finding.problem
-
-
-def test_rows_in_a_log_entry_that_are_not_those_of_its_file_are_inconsistent(repo):
-    store = repo.opened.store
-    for number in range(2, ledger_log(repo).version + 1):
-        body = stripped(store.get(entry_key(number)))
-        if b"on dev" in body:
-            store.put(entry_key(number), sealed(body.replace(b"on dev", b"on old")))
-            break
-    else:
-        pytest.fail("no log entry repeats the rows of the commit")
-    (finding,) = errors(repo)
-    assert (finding.kind, finding.name) == ("inconsistent", entry_key(number))
-    assert "not those of the file" in finding.problem
-
-
-def test_a_ledger_whose_entry_is_lost_is_still_checked_from_the_snapshot(repo):
-    """What the lost rows said of refs is known from there: damage elsewhere is found all the same."""
-    for number in range(9):
-        repo.tag(f"t{number}").create("main")
-    ref = range_of(repo, "dev")
-    damage(repo, ref.file, "missing")
-    damage(repo, entry_key(3), "missing")
-    found = {finding.subject: finding for finding in errors(repo)}
-    assert found["range"].name == ref.file
-    assert found["range"].refs == ("dev", "v1")
-
-
-def test_a_ledger_that_is_gone_is_named(repo):
-    for number in range(ledger_log(repo).version + 1):
-        repo.opened.store.delete(entry_key(number))
-    assert ("missing", "ledger") in {(finding.kind, finding.subject) for finding in errors(repo)}
 
 
 def test_rows_that_no_live_file_holds_are_inconsistent(repo):
@@ -216,7 +78,7 @@ def test_rows_that_no_live_file_holds_are_inconsistent(repo):
     without_snapshot(repo)
     log = ledger_log(repo)
     file = log.files[max(log.files, key=lambda name: log.files[name].first)]
-    assert log._put(log.version + 1, log._entry_body("OPTIMIZE", (), [file], data_change=False))
+    assert log._put(log.version + 1, entry_body("OPTIMIZE", (), [file], data_change=False))
     assert ("inconsistent", entry_key(file.first)) in {(finding.kind, finding.name) for finding in errors(repo)}
 
 
@@ -227,9 +89,65 @@ def test_rows_that_two_live_files_hold_are_inconsistent(repo):
     first, second = sorted(log.files.values(), key=lambda file: file.first)[:2]
     rows = pa.concat_tables([log.read_rows(first), log.read_rows(second)])
     merged = log.write_file(rows)._replace(first=first.first, last=second.last)
-    assert log._put(log.version + 1, log._entry_body("OPTIMIZE", (merged,), [first], data_change=False))
+    assert log._put(log.version + 1, entry_body("OPTIMIZE", (merged,), [first], data_change=False))
     problems = [finding.problem for finding in errors(repo)]
     assert any("both hold rows of entry" in problem and merged.name in problem for problem in problems)
+
+
+def compact(log, merged, removed):
+    """Put an entry in which one file takes the place of others."""
+    added = [] if merged is None else [merged]
+    assert log._put(log.version + 1, entry_body("OPTIMIZE", added, removed, data_change=False))
+
+
+def test_an_entry_that_removes_what_was_not_live_is_inconsistent(repo):
+    without_snapshot(repo)
+    log = ledger_log(repo)
+    file = next(iter(log.files.values()))
+    compact(log, None, [file._replace(name=f"{'0' * 32}.parquet")])
+    (finding,) = errors(repo)
+    assert (finding.kind, finding.name) == ("inconsistent", entry_key(log.version + 1))
+    assert f"it removes {'0' * 32}.parquet, which was not live" in finding.problem
+
+
+def test_a_file_that_is_said_to_hold_rows_of_other_entries_is_inconsistent(repo):
+    """Each entry adds a file of its own rows; only a compaction's holds those of several."""
+    without_snapshot(repo)
+    rewrite_entry(repo, ledger_log(repo), 2, lambda add: add["tags"].update(lastEntry="3"))
+    assert any("is said to hold other entries' rows" in finding.problem for finding in errors(repo))
+
+
+@pytest.mark.parametrize("column", ["entry", "position"])
+def test_a_compacted_file_with_rows_of_no_place_is_unreadable(repo, column):
+    without_snapshot(repo)
+    log = ledger_log(repo)
+    first, second = sorted(log.files.values(), key=lambda file: file.first)[:2]
+    rows = pa.concat_tables([log.read_rows(first), log.read_rows(second)])
+    rows = rows.set_column(rows.schema.get_field_index(column), column, pa.nulls(rows.num_rows, pa.int64()))
+    merged = log.write_file(rows)._replace(first=first.first, last=second.last)
+    compact(log, merged, [first, second])
+    assert errors(repo)[0].kind == "unreadable"
+    assert errors(repo)[0].name == f"{ledgers.ROOT}/{merged.name}"
+
+
+def test_a_compacted_file_with_rows_of_entries_that_it_is_not_said_to_hold_is_inconsistent(repo):
+    without_snapshot(repo)
+    log = ledger_log(repo)
+    first, second, third = sorted(log.files.values(), key=lambda file: file.first)[:3]
+    rows = pa.concat_tables([log.read_rows(file) for file in (first, third)])
+    merged = log.write_file(rows)._replace(first=first.first, last=second.last)
+    compact(log, merged, [first, second])
+    finding = next(finding for finding in errors(repo) if finding.name == f"{ledgers.ROOT}/{merged.name}")
+    assert finding.kind == "inconsistent"
+    assert (finding.expected, finding.found) == ("[]", str([third.first]))
+
+
+def test_a_file_that_is_not_of_its_table_is_unreadable(repo):
+    log = ledger_log(repo)
+    file = sorted(log.files.values(), key=lambda file: file.first)[2]
+    rewrite_file(repo, log, file, lambda rows: rows.drop_columns("kind"))
+    finding = errors(repo)[0]
+    assert (finding.kind, finding.subject, finding.name) == ("unreadable", "table file", f"{ledgers.ROOT}/{file.name}")
 
 
 @pytest.mark.parametrize(
@@ -237,120 +155,65 @@ def test_rows_that_two_live_files_hold_are_inconsistent(repo):
     [({"size": 1}, "another size"), ({"stats": '{"numRecords":99}'}, "another number of rows")],
 )
 def test_a_file_that_is_not_what_its_log_entry_says_is_inconsistent(repo, stated, problem):
-    store, number = repo.opened.store, 2
-    actions = [json.loads(line) for line in stripped(store.get(entry_key(number))).splitlines()]
-    (add,) = [action["add"] for action in actions if "add" in action]
-    add.update(stated)
-    store.put(entry_key(number), sealed("\n".join(json.dumps(a, separators=(",", ":")) for a in actions).encode()))
+    add = rewrite_entry(repo, ledger_log(repo), 2, lambda add: add.update(stated))
     (finding,) = errors(repo)
     assert (finding.kind, finding.name) == ("inconsistent", f"{ledgers.ROOT}/{add['path']}")
     assert problem in finding.problem
 
 
-def test_an_unknown_feature_is_refused_by_its_name(repo):
-    log = ledger_log(repo)
-    rows = ledger_rows.operation_rows(Operation("upgrade", ()), user="ann", at=0, write_id="w")
-    table = ledger_rows.to_table([*rows, ledger_rows.feature_row("columns-v9")])
-    assert log.put_rows(log.write_file(table), log.version + 1)
-    with pytest.raises(UnsupportedFormatError, match="columns-v9"):
-        checked(repo)
-
-
-# -- what is derived -------------------------------------------------------------------------------------------
-
-
-def test_a_damaged_snapshot_is_a_note(repo):
-    repo.opened.store.put(ledgers.SNAPSHOT, b"nonsense")
-    report = checked(repo)
-    assert report.is_clean
-    (note,) = report.notes
-    assert (note.subject, note.name) == ("snapshot", ledgers.SNAPSHOT)
-    assert "derived" in note.mend
-
-
-def test_a_snapshot_that_says_something_else_is_an_error(repo, monkeypatch):
-    ledger = repo.opened.ledger
-    ledger.refresh()
-    ledger._refs["main"] = ledger.ref("old")
-    ledger._write_snapshot()
-    (finding,) = errors(repo)
-    assert (finding.kind, finding.subject, finding.name) == ("inconsistent", "snapshot", ledgers.SNAPSHOT)
-
-
-def test_a_checkpoint_is_compared_with_the_log(tmp_path):
-    """With 300 operations there is one; wrong, it is named; useless, it is a note; without old entries it is needed."""
-    repo = build(lakespark.Lake(tmp_path / "lake", user="ann"), tmp_path / "ns")
-    folder = tmp_path / "ns" / ledgers.ROOT / "_delta_log"
-    for _ in range(270):
+@pytest.fixture(scope="module")
+def checkpointed(tmp_path_factory):
+    """A namespace whose ledger has so many entries that there is a checkpoint."""
+    folder = tmp_path_factory.mktemp("checkpointed")
+    repo = build(lakespark.Lake(folder / "lake", user="ann"), folder / "ns")
+    while not (folder / "ns" / ledgers.ROOT / "_delta_log" / "_last_checkpoint").exists():
         repo.tag("t").create("main")
         repo.tag("t").delete()
-        if (folder / "_last_checkpoint").exists():
-            break
+    return folder / "ns"
+
+
+@pytest.fixture
+def checkpoint(checkpointed, tmp_path):
+    """A copy of it: the repository, the folder of its log, the version of the checkpoint and its file."""
+    shutil.copytree(checkpointed, tmp_path / "ns")
+    folder = tmp_path / "ns" / ledgers.ROOT / "_delta_log"
+    version = json.loads((folder / "_last_checkpoint").read_bytes())["version"]
+    repo = lakespark.Repository.open(tmp_path / "ns", user="ann")
+    return repo, folder, version, folder / f"{version:020d}.checkpoint.parquet"
+
+
+def test_a_checkpoint_that_cannot_be_read_is_a_note(checkpoint):
+    repo, folder, _, _ = checkpoint
     assert checked(repo).findings == ()
-    whole = (folder / "_last_checkpoint").read_bytes()
     (folder / "_last_checkpoint").write_bytes(b"{}")
     report = checked(repo)
     assert report.is_clean
     assert [note.subject for note in report.notes] == ["checkpoint"]
-    (folder / "_last_checkpoint").write_bytes(whole)
-    version = json.loads(whole)["version"]
+
+
+def test_entries_before_the_checkpoint_are_not_needed_with_it(checkpoint):
+    repo, folder, version, file = checkpoint
     for number in range(version):
         (folder / f"{number:020d}.json").unlink()
     assert checked(repo).findings == ()
-    for file in folder.glob("*.checkpoint.parquet"):
-        file.unlink()
+    file.unlink()
     assert {finding.kind for finding in errors(repo)} >= {"missing"}
 
 
-# -- staging ---------------------------------------------------------------------------------------------------
-
-
-def staging_log(repo, branch):
-    repo.opened.ledger.refresh()
-    root = f"_lakespark/staging/{repo.opened.ledger.ref(branch).token}"
-    log = DeltaLog(repo.opened.store, root, ledger_rows.LEDGER_SCHEMA)
-    log.load()
-    return root, log
-
-
-@pytest.mark.parametrize("how", DAMAGES)
-def test_a_damaged_staging_file_is_named_with_its_branch(repo, how):
-    root, log = staging_log(repo, "main")
-    (file,) = log.files.values()
-    found = damage(repo, f"{root}/{file.name}", how)
+def test_a_checkpoint_of_a_version_that_the_log_does_not_have_is_inconsistent(checkpoint):
+    repo, folder, version, file = checkpoint
+    file.rename(folder / f"{version + 1000:020d}.checkpoint.parquet")
+    (folder / "_last_checkpoint").write_text(json.dumps({"version": version + 1000, "size": 1}))
     (finding,) = errors(repo)
-    assert (finding.subject, finding.name) == ("table file", f"{root}/{file.name}")
-    assert (finding.expected, finding.found) == (file.sha256, found)
-    assert finding.refs == ("main",)
+    assert (finding.kind, finding.subject) == ("inconsistent", "checkpoint")
+    assert f"it is of version {version + 1000}" in finding.problem
 
 
-def test_a_missing_staging_table_is_named_with_its_branch(repo):
-    root, log = staging_log(repo, "main")
-    for number in range(log.version + 1):
-        repo.opened.store.delete(f"{root}/_delta_log/{number:020d}.json")
+def test_a_checkpoint_that_names_other_files_than_the_log_is_inconsistent(checkpoint):
+    repo, _, _, file = checkpoint
+    actions = pq.read_table(file)
+    place = actions["add"].to_pylist().index(next(add for add in actions["add"].to_pylist() if add and add["path"]))
+    pq.write_table(pa.concat_tables([actions[:place], actions[place + 1 :]]), file)
     (finding,) = errors(repo)
-    assert (finding.kind, finding.subject, finding.name, finding.refs) == ("missing", "staging table", root, ("main",))
-
-
-def test_a_sealed_table_that_lost_its_end_is_told_by_the_watermark(repo):
-    (sealed_token,) = repo.opened.ledger.ref("dev").sealed
-    root = f"_lakespark/staging/{sealed_token.token}"
-    repo.opened.store.delete(f"{root}/_delta_log/{sealed_token.watermark:020d}.json")
-    (finding,) = errors(repo)
-    assert (finding.kind, finding.name, finding.refs) == ("missing", root, ("dev",))
-    assert (finding.expected, finding.found) == (str(sealed_token.watermark), str(sealed_token.watermark - 1))
-
-
-def test_staged_rows_that_cannot_be_are_inconsistent(repo):
-    from lakespark.tables.staging import staged_rows, staged_table
-
-    _, log = staging_log(repo, "main")
-    for rows in (
-        staged_rows([{"op": "rename", "path": "a"}], user="ann"),
-        staged_table(entries("x", identity=["0" * 64]), user="ann"),
-    ):
-        assert log.put_rows(log.write_file(rows), log.version + 1)
-    problems = [finding.problem for finding in errors(repo)]
-    assert len(problems) == 2
-    assert any("'rename'" in problem for problem in problems)
-    assert any("'x': its identity" in problem for problem in problems)
+    assert (finding.kind, finding.subject) == ("inconsistent", "checkpoint")
+    assert "other files than the log" in finding.problem

@@ -7,30 +7,18 @@ import hashlib
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fsck_cases import DAMAGES, Forger, body_of, build, damage, entries, errors, head, range_of
+from fsck_cases import DAMAGES, Forger, body_of, damage, entries, errors, head, range_of
 
-import lakespark
 from lakespark import digest
-
-
-@pytest.fixture
-def repo(tmp_path):
-    return build(lakespark.Lake(tmp_path / "lake", user="ann"), tmp_path / "ns")
-
-
-@pytest.fixture
-def namespace(repo):
-    return repo.opened.store.location.path
-
 
 # -- trees -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("how", DAMAGES)
-def test_a_damaged_range_is_named_by_its_digest_and_the_refs_it_touches(repo, how):
-    ref = range_of(repo, "main")
-    found = damage(repo, ref.file, how)
-    (finding,) = errors(repo)
+def test_a_damaged_range_is_named_by_its_digest_and_the_refs_it_touches(repo_anywhere, how):
+    ref = range_of(repo_anywhere, "main")
+    found = damage(repo_anywhere, ref.file, how)
+    (finding,) = errors(repo_anywhere)
     assert finding.kind == ("missing" if found is None else "altered")
     assert (finding.subject, finding.name) == ("range", ref.file)
     assert (finding.expected, finding.found) == (ref.file_sha256, found)
@@ -72,12 +60,36 @@ def test_a_range_written_anew_with_the_same_entries_is_told_apart(repo):
     assert "the right ones all the same" in finding.problem
 
 
-def test_everything_that_is_wrong_is_in_one_report(repo):
-    damage(repo, range_of(repo, "main").file, "one bit")
-    damage(repo, range_of(repo, "old").file, "missing")
-    damage(repo, head(repo, "dev").metarange.file, "empty")
-    repo.opened.store.delete(repo.branch("main").object("staged").stat().physical_address.split("/ns/")[1])
-    found = {(finding.kind, finding.subject) for finding in errors(repo, objects=True)}
+def test_two_metaranges_with_their_files_swapped_are_both_named(repo):
+    store, (one, other) = repo.opened.store, (head(repo, "dev"), head(repo, "old"))
+    bodies = [store.get(record.metarange.file) for record in (one, other)]
+    for record, body in zip((other, one), bodies, strict=True):
+        store.put(record.metarange.file, body)
+    found = {finding.name: finding for finding in errors(repo)}
+    assert set(found) == {one.metarange.file, other.metarange.file}
+    assert f"it holds the tree {other.commit.meta_range_id}, not" in found[one.metarange.file].problem
+    assert found[other.metarange.file].refs == ("old",)
+
+
+def test_a_metarange_written_anew_with_the_same_ranges_is_told_apart_and_its_ranges_are_checked(repo):
+    file, ref = head(repo, "old").metarange.file, range_of(repo, "old")
+    sink = pa.BufferOutputStream()
+    pq.write_table(pq.read_table(pa.BufferReader(body_of(repo, file))), sink, compression="none")
+    repo.opened.store.put(file, sink.getvalue().to_pybytes())
+    damage(repo, ref.file, "missing")
+    found = {finding.name: finding for finding in errors(repo)}
+    assert set(found) == {file, ref.file}
+    assert "it lists the right ranges all the same" in found[file].problem
+
+
+def test_everything_that_is_wrong_is_in_one_report(repo_anywhere):
+    damage(repo_anywhere, range_of(repo_anywhere, "main").file, "one bit")
+    damage(repo_anywhere, range_of(repo_anywhere, "old").file, "missing")
+    damage(repo_anywhere, head(repo_anywhere, "dev").metarange.file, "empty")
+    repo_anywhere.opened.store.delete(
+        repo_anywhere.branch("main").object("staged").stat().physical_address.split("/ns/")[1]
+    )
+    found = {(finding.kind, finding.subject) for finding in errors(repo_anywhere, objects=True)}
     assert found == {("altered", "range"), ("missing", "range"), ("altered", "metarange"), ("missing", "object")}
 
 
@@ -105,6 +117,23 @@ def test_a_range_that_is_not_what_its_metarange_says_is_inconsistent(repo, said,
     (finding,) = errors(repo)
     assert (finding.kind, finding.name, finding.refs) == ("inconsistent", ref.file, ("forged",))
     assert problem in finding.problem
+
+
+def test_a_metarange_of_another_tree_than_the_commit_says_is_named(repo):
+    other = head(repo, "dev")
+    file = Forger(repo).commit([range_of(repo, "old")], metarange=other.metarange)
+    (finding,) = errors(repo)
+    assert (finding.kind, finding.subject, finding.name) == ("altered", "metarange", file)
+    assert (finding.found, finding.refs) == (other.commit.meta_range_id, ("forged",))
+
+
+def test_a_range_without_entries_is_inconsistent(repo):
+    forger = Forger(repo)
+    ref = forger.emptied(forger.range(entries("a", "b")))
+    forger.commit([ref])
+    found = errors(repo)
+    assert {(finding.kind, finding.name) for finding in found} == {("inconsistent", ref.file)}
+    assert [finding.found for finding in found if finding.problem == "it has no entries"] == ["0"]
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,46 @@ def test_a_repeated_tag_does_nothing_even_when_the_tag_is_gone(store):
     assert [tag.id for tag in repo.tags()] == []
 
 
+def test_a_repeated_branch_is_not_made_again_even_when_it_has_moved_or_is_gone(store):
+    repo = handle(store)
+    main, dev = repo.branch("main"), repo.branch("dev").create("main", idempotency_key="branch-1")
+    main.commit("more", allow_empty=True)
+    dev.create("main", idempotency_key="branch-1")
+    assert [commit.message for commit in dev.log()] == ["Repository created"]
+    dev.delete()
+    handle(store).branch("dev").create("gone", idempotency_key="branch-1")
+    assert [branch.id for branch in repo.branches()] == ["main"]
+
+
+@pytest.mark.parametrize("verb", ["revert", "cherry_pick"])
+def test_a_repeated_revert_or_cherry_pick_is_the_first_one_and_needs_its_ref_no_more(store, verb):
+    repo = handle(store)
+    main, other = repo.branch("main"), repo.branch("other").create("main")
+    if verb == "revert":
+        main, other = other, main
+    for path in ("a", "b"):
+        other.object(path).upload("1")
+        other.commit(path)
+    repo.tag("b").create(other)
+    target = other if verb == "revert" else main
+    first = getattr(target, verb)("b", idempotency_key="step-1")
+    target.object("staged").upload("1")  # the branch is not even clean
+    repo.tag("b").delete()
+    assert getattr(handle(store).branch(target.id), verb)("b", idempotency_key="step-1") == first
+    assert next(target.log()).id == first.id
+    with pytest.raises(BadRequestException, match=f"'step-1' was used before, for {verb.replace('_', '-')}"):
+        target.commit("staged", idempotency_key="step-1")
+
+
+def test_two_that_race_to_revert_under_one_key_land_once(store):
+    main = handle(store).branch("main")
+    main.object("a").upload("1")
+    main.commit("a")
+    mine, landed = race(store, lambda repo: repo.branch("main").revert("main", message="rival's", idempotency_key="1"))
+    assert mine.branch("main").revert("main", message="mine", idempotency_key="1") == landed[0]
+    assert [commit.message for commit in main.log()] == ["rival's", "a", "Repository created"]
+
+
 def test_a_key_is_for_one_operation_on_one_ref(store):
     repo = handle(store)
     main, dev = repo.branch("main"), repo.branch("dev").create("main")
@@ -173,6 +213,16 @@ def test_two_merges_that_race_under_one_key_land_once(store):
     result = mine.ref("dev").merge_into("main", message="mine", idempotency_key="1")
     assert (result, result.commit.message, result.is_repeated) == (landed[0], "rival's", True)
     assert handle(store).branch("main").get_commit().id == result
+
+
+def test_of_two_operations_on_two_refs_that_race_under_one_key_one_lands(store):
+    """Neither touches what the other expects of its ref: the key alone stands between them."""
+    handle(store).branch("dev").create("main")
+    mine, landed = race(store, lambda repo: repo.branch("dev").commit("rival's", allow_empty=True, idempotency_key="1"))
+    with pytest.raises(BadRequestException, match="'1' was used before, for commit of 'dev'"):
+        mine.branch("main").commit("mine", allow_empty=True, idempotency_key="1")
+    assert handle(store).branch("dev").get_commit().id == landed[0].id
+    assert [info.idempotency_key for info, _ in handle(store).operations()] == ["1", None, None]
 
 
 def test_two_that_merge_many_and_race_under_one_key_land_once(store):

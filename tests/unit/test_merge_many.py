@@ -10,17 +10,25 @@ from hypothesis import strategies as st
 
 import lakespark
 from lakespark import graph
-from lakespark.errors import BadRequestException, DirtyBranchError, MergeConflictError, NothingToMergeError
+from lakespark.engine.duckdb import DuckDBEngine, Query
+from lakespark.errors import (
+    BadRequestException,
+    DirtyBranchError,
+    MergeConflictError,
+    NothingToMergeError,
+    StorageError,
+)
 from lakespark.operations.opened import OpenRepository
-from lakespark.storage import open_store
+from lakespark.storage import Location, open_store
+from lakespark.testing.faults import FaultyStore
 
 _names = itertools.count()
 DATE = 1_700_000_000
 
 
-def new_repository():
+def new_repository(**settings):
     url = f"memory://merge-many-{next(_names)}"
-    lakespark.Lake(url).repository("analytics").create(storage_namespace=url)
+    lakespark.Lake(url).repository("analytics").create(storage_namespace=url, **settings)
     return lakespark.Repository(None, None, OpenRepository(open_store(url), user="ann", options={}))
 
 
@@ -77,6 +85,29 @@ def test_of_sources_that_cannot_all_be_merged_none_is(repo):
     results = main.merge_all(["one", "two"], strategy="source-wins")
     assert results[1].conflicts["path"].to_pylist() == ["a"]
     assert main.object("a").reader().read() == b"2"
+
+
+def test_the_first_source_that_cannot_be_merged_is_the_one_that_is_named(repo):
+    main = repo.branch("main")
+    for name in ("one", "two"):
+        commit(repo.branch(name).create("main"), a=name)
+    for sources, error in ((["one", "two", "main"], MergeConflictError), (["one", "main", "two"], BadRequestException)):
+        with pytest.raises(error):
+            main.merge_all(sources)
+    assert len(list(main.log())) == 1
+
+
+def test_where_both_sides_made_one_change_the_branch_keeps_its_own_entry(repo):
+    """Among sources that are merged together, as in a merge alone; the tree's file serves again."""
+    main = repo.branch("main")
+    for name in ("apart", "same", "other"):
+        commit(repo.branch(name).create("main"), **{"both" if name == "same" else name: "1"})
+    commit(main, both="1", start="1")
+    mine = main.object("both").stat().physical_address
+    first, second, _ = main.merge_all(["apart", "same", "other"])
+    assert main.object("both").stat().physical_address == mine
+    records = [repo.opened.ledger.commit(merge.commit.id) for merge in (first, second)]
+    assert records[0].metarange == records[1].metarange
 
 
 def test_what_is_refused(repo):
@@ -151,6 +182,89 @@ def test_commits_are_those_of_so_many_merges(steps, order):
         at_once = [None] * 5
     assert at_once == one_by_one
     assert [r and r.bases for r in at_once] == [r and r.bases for r in one_by_one]
+
+
+CHANGES = st.dictionaries(
+    st.sampled_from([f"{letter}{n}" for letter in "abc" for n in range(9)]), st.integers(0, 3), max_size=6
+)
+
+
+@pytest.mark.exhaustive
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from([1, 2, 5000]), CHANGES, st.lists(st.tuples(CHANGES, st.integers(0, 3)), min_size=2, max_size=8))
+def test_sources_that_change_different_paths_come_to_what_so_many_merges_do(mean, first, sources):
+    """From bases of different times, with paths deleted (0) and set, some of them by several sources."""
+    repo = new_repository(range_entries=mean)
+    main = repo.branch("main")
+    bases = [change(main, first | {"before": 1})]
+    for number, (changes, back) in enumerate(sources):
+        change(repo.branch(f"b{number}").create(bases[-1 - back % len(bases)]), changes | {f"own{number}": 1})
+        bases.append(change(main, {f"main{number}": 1}) if back == 3 else bases[-1])
+    names = [f"b{number}" for number in range(len(sources))]
+    again = repo.branch("again").create("main")
+    one_by_one = [
+        repo.branch(name).merge_into("main", strategy="source-wins", date=DATE, message="m") for name in names
+    ]
+    assert again.merge_all(names, strategy="source-wins", date=DATE, message="m") == one_by_one
+    assert paths(again) == paths(main)
+    assert repo.fsck(objects=True).is_clean
+
+
+def change(branch, changes):
+    """A commit that deletes paths (0) or sets them to a number; its id."""
+    for path, value in changes.items():
+        if value:
+            branch.object(path).upload(str(value))
+        elif branch.object(path).exists():
+            branch.object(path).delete()
+    return branch.commit("changed", date=DATE, allow_empty=True).id
+
+
+def test_many_sources_are_compared_with_few_statements(repo, monkeypatch):
+    """Where they change different paths: a merge alone takes half a dozen statements."""
+    main = repo.branch("main")
+    for number in range(40):
+        commit(repo.branch(f"dev-{number}").create("main"), **{f"own/{number}": "1"})
+    commit(main, start="1")
+    statements = []
+    collect = DuckDBEngine.collect
+
+    def counted(engine, frame):
+        statements.extend([1] if isinstance(frame, Query) else [])
+        return collect(engine, frame)
+
+    monkeypatch.setattr(DuckDBEngine, "collect", counted)
+    assert all(main.merge_all([f"dev-{number}" for number in range(40)]))
+    assert len(paths(main)) == 41
+    assert len(statements) < 40
+
+
+@pytest.mark.parametrize(
+    "failing", [None, "get _lakespark/ranges", "put _lakespark/ranges", "put _lakespark/metaranges"]
+)
+def test_far_away_files_are_read_and_written_beside_the_merges(repo, failing):
+    """The commits are the same; if one of the files fails, nothing was merged, and the next call merges all."""
+    main = repo.branch("main")
+    names = [f"dev-{number:02d}" for number in range(30)]
+    for name in names:
+        commit(repo.branch(name).create("main"), **{f"own/{name}": "1"})
+    head = commit(main, start="1").id
+    calls = itertools.count()
+
+    def fail_late(call):
+        if failing and f"{call.method} {call.key}".startswith(failing) and next(calls) == 25:
+            raise StorageError("cannot write: full")
+
+    store = FaultyStore(repo.opened.store, on_call=fail_late)
+    store.location = Location("s3", "bucket", "lake")
+    far = lakespark.Repository(None, None, OpenRepository(store, user="ann", options={})).branch("main")
+    if failing:
+        with pytest.raises(StorageError, match="full"):
+            far.merge_all(names, date=DATE, message="merged")
+        assert main.get_commit().id == head
+    found = far.merge_all(names, date=DATE, message="merged")
+    assert found == repo.branch("again").create(head).merge_all(names, date=DATE, message="merged")
+    assert repo.fsck(objects=True).is_clean
 
 
 @settings(max_examples=200, deadline=None)

@@ -465,6 +465,37 @@ def test_threads_share_appends_and_each_gets_its_own_failure():
     assert sorted(map(sorted, batches)) == [[0], [11, 12, 13], [20]]
 
 
+def test_an_append_waits_for_the_threads_of_the_last_one_and_no_longer(monkeypatch):
+    """The time to wait is far longer here than the test takes."""
+    monkeypatch.setattr(writes, "GATHERING_S", 60)
+    monkeypatch.setattr(writes, "MOST_GATHERING_S", 60)
+    queue, batches, gate = writes._Queue(), [], threading.Event()
+
+    def append_rows(rows):
+        batches.append(sorted(row["n"] for row in rows))
+        gate.wait(10)
+
+    def upload(number):
+        queue.append({"n": number}, append_rows)
+
+    with ThreadPoolExecutor(4) as pool:
+        first = pool.submit(upload, 0)
+        while not batches:
+            time.sleep(0.001)
+        later = [pool.submit(upload, number) for number in (1, 2, 3)]
+        while len(queue._waiting) < 3:
+            time.sleep(0.001)
+        gate.set()
+        for each in [first, *later]:
+            each.result(10)
+        again = [pool.submit(upload, 4)]
+        time.sleep(0.05)
+        again += [pool.submit(upload, number) for number in (5, 6)]
+        for each in again:
+            each.result(10)
+    assert batches == [[0], [1, 2, 3], [4, 5, 6]]
+
+
 @pytest.mark.parametrize("leads", [False, True])
 def test_a_thread_that_is_interrupted_while_it_waits_holds_nobody_up(leads):
     """Also when the lead was just handed to it."""

@@ -176,6 +176,53 @@ def test_a_refresh_that_failed_half_way_decides_nothing(monkeypatch, repeated_by
         assert set(ledger.refs()) == set(writer.refs())
 
 
+def test_a_writer_alone_puts_at_once_and_one_in_company_looks_first():
+    """Entries that came while it decided are read before the number of one of them is tried in vain."""
+    memory = memory_store()
+    _, bob = repository(memory)
+    store = FaultyStore(memory)
+    ann = Ledger(store, user="ann")
+    ann.refresh()
+    assert log_calls(store, lambda: ann.operate(lambda: creation("a"))) == ["get", "put_if_absent"]
+    bob.operate(lambda: creation("b"))
+
+    def decide():
+        for name in ("c", "d"):
+            bob.operate(lambda name=name: creation(name))
+        return creation("e")
+
+    assert log_calls(store, lambda: ann.operate(decide)) == [*["get"] * 2, *["get"] * 3, "put_if_absent"]
+    assert log_calls(store, lambda: ann.operate(lambda: creation("f"))) == ["get", "put_if_absent"]
+
+
+def test_a_loser_reads_the_winner_and_tries_the_next_number():
+    """Only one that loses again and again looks how far the log has come."""
+    memory = memory_store()
+    _, bob = repository(memory)
+    names = iter("bcdef")
+
+    def let_bob_first(call):
+        if call.method == "put_if_absent":
+            for name in itertools.islice(names, 1):
+                bob.operate(lambda name=name: creation(name))
+
+    store = FaultyStore(memory)
+    ann = Ledger(store, user="ann")
+    ann.refresh()
+    store.on_call = let_bob_first
+    lost = ["put_if_absent", "get"]
+    expected = ["get", *lost * 4, "get", *lost, "put_if_absent"]
+    assert log_calls(store, lambda: ann.operate(lambda: creation("a"))) == expected
+    assert set(ann.refs()) == {"main", *"abcdef"}
+
+
+def log_calls(store, work):
+    """What work asks of the ledger's log, but for listings."""
+    store.heal()
+    work()
+    return [call.method for call in store.calls if "ledger/_delta_log" in call.key and call.method != "list"]
+
+
 def test_threads_share_a_ledger():
     _, ledger = repository()
     barrier = threading.Barrier(8)

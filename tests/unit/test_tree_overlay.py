@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from lakespark.engine.duckdb import DuckDBEngine
 from lakespark.entries import ENTRY_COLUMNS, ENTRY_SCHEMA
 from lakespark.operations import trees
+from lakespark.operations.tree_steps import apply_in_steps
 from lakespark.storage import open_store
 from lakespark.testing import strategies
 from lakespark.testing.judge import entries_of
 from lakespark.testing.trees import Entry, Range, Tree, after_changes, cut, threshold_for, untouched
-from lakespark.tree.metarange import Metarange, read_metarange, write_metarange
+from lakespark.tree.metarange import Metarange, read_metarange, read_ranges_at, write_metarange
 
 CHANGE_SCHEMA = pa.schema([pa.field("op", pa.string()), *ENTRY_SCHEMA])
 PATHS = [f"{letter}{number}" for letter in "abc" for number in range(12)]
@@ -85,12 +86,39 @@ def test_the_tree_depends_on_the_contents_and_untouched_ranges_keep_their_files(
         assert read_metarange(store, write_metarange(store.put, tree)) == tree
 
 
+@settings(max_examples=60, deadline=None)
+@given(trees_and_changes())
+def test_changes_in_steps_make_the_trees_that_they_make_one_after_the_other(drawn):
+    """Where no two steps change one path: the same ids, and no file is written for a range that was there before."""
+    mean, entries, steps = drawn
+    engine = DuckDBEngine(open_store(f"memory://overlay-{next(_numbers)}"))
+    base = write(engine, Metarange(threshold_for(mean), ()), entries)
+    places = {path: step for step, changes in reversed([*enumerate(steps, 1)]) for path in changes}
+    steps = [
+        {path: entry for path, entry in changes.items() if places[path] == n} for n, changes in enumerate(steps, 1)
+    ]
+    together = pa.concat_tables(
+        [
+            rows_of(changes).append_column("step", pa.array([n] * len(changes), pa.int64()))
+            for n, changes in enumerate(steps, 1)
+        ]
+    )
+    before = expected = base
+    for changes, found in zip(steps, apply_in_steps(engine, base, together, [{}] * len(steps)), strict=True):
+        expected = write(engine, expected, changes) if changes else expected
+        assert found.id == expected.id
+        assert [ref.max_path for ref in found.ranges] == [ref.max_path for ref in expected.ranges]
+        assert all(ref == before.by_id[ref.range_id] for ref in found.ranges if ref.range_id in before.by_id)
+        before = found
+
+
 @settings(max_examples=40, deadline=None)
 @given(trees_and_changes(), st.data())
 def test_finding_and_comparing_read_only_what_they_need(drawn, data):
     """Look-ups by path and prefix, and differences between two trees, against whole dicts."""
     mean, entries, steps = drawn
-    engine = DuckDBEngine(open_store(f"memory://overlay-{next(_numbers)}"))
+    store = open_store(f"memory://overlay-{next(_numbers)}")
+    engine = DuckDBEngine(store)
     left = write(engine, Metarange(threshold_for(mean), ()), entries)
     right = write(engine, left, steps[0])
     now = after_changes(entries, steps[0])
@@ -100,6 +128,7 @@ def test_finding_and_comparing_read_only_what_they_need(drawn, data):
         ref = right.find(path)
         entry = None if ref is None else engine.reader.entry(ref, path)
         assert (entry and entry["identity"]) == (now[path].identity if path in now else None)
+    assert read_ranges_at(store, write_metarange(store.put, right), paths) == tuple(map(right.find, paths))
     differences = engine.collect(trees.changes_between(engine, left, right, prefix)).to_pylist()
     identities = [{path: entry.identity for path, entry in side.items()} for side in (entries, now)]
     assert {row["path"]: (row["left_identity"], row["right_identity"]) for row in differences} == {

@@ -15,8 +15,9 @@ from lakespark.operations.fsck.report import Finding
 from lakespark.operations.fsck.run import RESTORE, Found, Run
 from lakespark.operations.fsck.tables import TableLog, read_files, read_log
 from lakespark.tables import ledger_rows
-from lakespark.tables.ledger import KNOWN_FEATURES, ROOT, SNAPSHOT
+from lakespark.tables.ledger import ROOT, SNAPSHOT
 from lakespark.tables.ledger_snapshot import Snapshot, parse_snapshot
+from lakespark.tables.ledger_state import KNOWN_FEATURES
 
 _DELETE_SNAPSHOT = "delete it: it is derived, and made again"
 _MOVE_REF = "move the branch to a commit that is whole, or make the tag anew"
@@ -35,6 +36,8 @@ class History:
     commits: dict[str, CommitRecord] = field(default_factory=dict)
     tokens: set[str] = field(default_factory=set)
     """Every token that was ever current."""
+    keys: set[str] = field(default_factory=set)
+    """Every idempotency key."""
 
 
 def check_ledger(run: Run) -> tuple[History, list[Found]]:
@@ -111,6 +114,10 @@ def _follow(run: Run, history: History, row: Row, *, behind: int) -> list[Found]
             found += _check_commit(history, row)
         elif row["kind"] in ("branch", "tag") and history.log.is_whole:
             found += _check_ref(history, row)
+        elif row["kind"] == "setting" and history.log.is_whole:
+            found += _check_setting(history, row)
+        elif row["kind"] == "operation":
+            found += _check_key(history, row)
         elif row["kind"] == "feature":
             _require_known(run, row["name"])
         _apply(history, row, behind=behind)
@@ -165,6 +172,23 @@ def _check_ref(history: History, row: Row) -> Iterator[Found]:
             problem = f"entry {row['entry']} of the ledger makes the staging token {token} current a second time"
             yield Found(Finding("inconsistent", row["kind"], change.name, problem), refs=(change.name,))
         history.tokens.add(token)
+
+
+def _check_setting(history: History, row: Row) -> Iterator[Found]:
+    change = ledger_rows.setting_change(row)
+    known = history.settings.get(change.name)
+    if known != change.before:
+        problem = f"entry {row['entry']} of the ledger changes it from a value that it did not have"
+        yield Found(Finding("inconsistent", "setting", change.name, problem, str(known), str(change.before)))
+
+
+def _check_key(history: History, row: Row) -> Iterator[Found]:
+    key = row["idempotency_key"]
+    if key in history.keys:
+        problem = f"entry {row['entry']} of the ledger has it a second time"
+        yield Found(Finding("inconsistent", "idempotency key", key, problem))
+    if key is not None:
+        history.keys.add(key)
 
 
 def _dangling_refs(history: History) -> list[Found]:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from lakespark.errors import CorruptFileError, MissingFileError
+from lakespark.errors import CorruptFileError, MissingFileError, StorageError
 from lakespark.operations import creation
 from lakespark.operations.fsck.report import Finding
 from lakespark.operations.fsck.run import RESTORE, Run
+from lakespark.storage.probe import PROBE_KEY
 from lakespark.tables.catalog import Catalog
 
 _ROOT = "_lakespark"
 _TABLE_FILE = r"[0-9a-f]{32}\.parquet|_delta_log/([0-9]{20}\.(json|checkpoint.*\.parquet)|_last_checkpoint)"
 _OURS = re.compile(
     rf"format\.json|(ledger|repositories|tasks|staging/[0-9a-z-]+)/({_TABLE_FILE})|ledger/_state/latest\.parquet"
-    r"|ranges/[0-9a-z-]+/([^/]+/)*[^/]+\.parquet|metaranges/[0-9a-f]{32}\.parquet|(views|gc|probe)/.+|probe"
+    r"|ranges/[0-9a-z-]+/([^/]+/)*[^/]+\.parquet|metaranges/[0-9a-f]{32}\.parquet|(views|gc)/.+"
 )
 _HIDDEN = re.compile(r"(^|/)[._][^/]*$|\.crc$")
 
@@ -64,9 +65,18 @@ def check_lake_row(run: Run, catalog: Catalog, name: str, settings: Mapping[str,
 
 
 def foreign_files(run: Run) -> Iterator[Finding]:
-    """Files inside ``_lakespark/`` that lakespark did not write. They disturb nobody."""
-    for file in run.store.list(_ROOT):
-        name = file.key.removeprefix(f"{_ROOT}/")
-        if not _OURS.fullmatch(name) and not _HIDDEN.search(name):
-            mend = "move it elsewhere: this folder is lakespark's own"
-            yield Finding("unknown", "file", file.key, "not a file of lakespark's", mend=mend, is_error=False)
+    """Files inside ``_lakespark/`` that lakespark did not write. They disturb nobody.
+
+    A probe that a killed process, or one that may not delete, has left there is lakespark's.
+    """
+    list_files = getattr(run.store, "list_exactly", run.store.list)
+    try:
+        for file in list_files(_ROOT):
+            name = file.key.removeprefix(f"{_ROOT}/")
+            is_ours = file.key == PROBE_KEY or _OURS.fullmatch(name)
+            is_folder = file.key.endswith("/") and not file.size_bytes
+            if not (is_ours or is_folder or _HIDDEN.search(name)):
+                mend = "move it elsewhere: this folder is lakespark's own"
+                yield Finding("unknown", "file", file.key, "not a file of lakespark's", mend=mend, is_error=False)
+    except StorageError as error:  # such as a name that the client cannot hold
+        yield Finding("unreadable", "folder", _ROOT, str(error), is_error=False)
