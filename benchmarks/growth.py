@@ -3,7 +3,7 @@
 ``commits`` makes a long history of one-object commits and merges on one handle and gives medians around marks, and
 the total over their number, compactions included. ``opening`` counts what a new handle does to open a repository
 and stat one path after so many operations. ``history`` asks for the history of one path, which every hundredth of so
-many commits of one object changed, among 100,000 entries.
+many commits of one object changed, among 100,000 entries; ``--folder`` keeps it, and takes the one that is there.
 """
 
 import argparse
@@ -11,6 +11,7 @@ import random
 import statistics
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -86,11 +87,8 @@ def _open_and_stat(namespace: Path) -> dict[str, float]:
 def history(folder: Path, most: int) -> dict[str, Any]:
     """The history of one path, as a table and as a log, by a new handle each time."""
     count = 100_000
-    main = repository(folder, count).branch("main")
-    rng = random.Random(1)
-    for number in range(most):
-        main.stage(entries([rng.randrange(1, count) if number % 100 else 0], version=f"{number + 1:05d}"))
-        main.commit("one object")
+    if not (folder / "lake").exists():
+        _grow(repository(folder, count).branch("main"), count, most)
     expected = -(-most // 100) + 1
     figures: dict[str, Any] = {"commits": most, "entries": count, "changes": expected}
     for name, look in (("table", _history_table), ("log", _filtered_log)):
@@ -99,6 +97,13 @@ def history(folder: Path, most: int) -> dict[str, Any]:
         cpu = (time.process_time() - start) / len(times)
         figures |= {f"{name}_s": round(statistics.median(times), 2), f"{name}_cpu_s": round(cpu, 2)}
     return figures
+
+
+def _grow(main: lakespark.Branch, count: int, most: int) -> None:
+    rng = random.Random(1)
+    for number in range(most):
+        main.stage(entries([rng.randrange(1, count) if number % 100 else 0], version=f"{number + 1:05d}"))
+        main.commit("one object")
 
 
 def _opened(folder: Path) -> lakespark.Repository:
@@ -126,10 +131,11 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, []], metavar="NAME")
     parser.add_argument("--most", type=int)
+    parser.add_argument("--folder", type=Path)
     args = parser.parse_args(argv)
     for name in args.names or BENCHMARKS:
         work, most = BENCHMARKS[name]
-        with fresh_folder() as folder:
+        with nullcontext(args.folder) if args.folder else fresh_folder() as folder:
             report(name, work(folder, args.most or most))
     return 0
 

@@ -1,7 +1,8 @@
-"""Import without copying: ``python -m benchmarks.importing [arrow|parquet|csv|folder] [--entries N]``.
+"""Import without copying: ``python -m benchmarks.importing [arrow|parquet|csv|folder|spark] [--entries N]``.
 
 A line of JSON each, as ``benchmarks.local`` prints: a listing of a million objects, given as an Arrow table or as a
 file, committed on an empty branch; imported again, which changes nothing; and a folder of so many local files.
+``spark`` has executors do it, on ``local[2]``: a Parquet listing into one branch after the other, by one session.
 """
 
 import argparse
@@ -74,11 +75,31 @@ def folder(place: Path, count: int) -> dict[str, Any]:
     return {"files": files, "import_s": round(elapsed, 2), "files_per_s": round(files / elapsed)}
 
 
+def spark(folder: Path, count: int) -> dict[str, Any]:
+    """A listing in a Parquet file, by Spark's executors. The first import has a cold JVM."""
+    from benchmarks.spark_session import cpu_seconds, peak_jvm_memory_mb, session
+
+    pq.write_table(listing(count), folder / "listing.parquet", row_group_size=max(count // 8, 1))
+    with session(folder, memory="4g", partitions=4) as given:
+        repo = lakespark.Lake(folder / "lake", spark=given).repository("benchmark").create()
+        walls, cpus = [], []
+        for number in range(3):
+            branch = repo.branch(f"import-{number}").create("main")
+            manager = branch.import_data("bulk", engine="spark").listing(folder / "listing.parquet", "raw", base=BASE)
+            before = cpu_seconds()
+            walls.append(round(seconds(manager.run), 2))
+            cpus.append(round(cpu_seconds() - before, 1))
+        found = repo.branch("import-0").objects_table().num_rows
+        jvm = peak_jvm_memory_mb()
+    return {"entries": count, "import_s": walls, "cpu_s": cpus, "listed": found, "peak_jvm_memory_mb": jvm}
+
+
 BENCHMARKS: dict[str, Callable[[Path, int], dict[str, Any]]] = {
     "arrow": arrow,
     "parquet": parquet,
     "csv": csv,
     "folder": folder,
+    "spark": spark,
 }
 
 

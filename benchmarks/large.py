@@ -2,7 +2,8 @@
 
 ``diff`` compares two trees of which every entry, and so every range, differs, on Spark, and writes all rows of the
 result as Parquet. ``merge`` merges 10,000 changes on each side into the tree and into one of a tenth of its size, on
-both engines, and counts the ranges that are read. ``--folder`` keeps the trees, and takes those that are there.
+both engines, and counts the ranges that are read; a line for each merge. ``--folder`` keeps the trees, and takes those
+that are there. CPU seconds are those of this process and its JVM, without Spark's Python workers.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -20,7 +22,7 @@ from pyspark.sql import SparkSession
 
 import lakespark
 from benchmarks.measure import fresh_folder, report, seconds
-from benchmarks.spark_session import peak_jvm_memory_mb, session
+from benchmarks.spark_session import cpu_seconds, peak_jvm_memory_mb, session
 from lakespark.engine.duckdb import DuckDBEngine
 from lakespark.engine.spark import SparkEngine
 
@@ -63,44 +65,45 @@ def with_tree(repo: lakespark.Repository, name: str, count: int, version: str) -
 
 
 def changed(repo: lakespark.Repository, name: str, numbers: Sequence[int], version: str) -> lakespark.Branch:
-    """A branch off the base with one commit, of other contents at some entries."""
+    """A branch off the base with other contents at some entries; a few a commit, so that each rewrites few ranges."""
     branch = repo.branch(name).create("base")
-    branch.stage(entries(pa.array(numbers, pa.int64()), version))
-    branch.commit("changes")
+    for start in range(0, len(numbers), CHANGES // 10):
+        branch.stage(entries(pa.array(numbers[start : start + CHANGES // 10], pa.int64()), version))
+        branch.commit("changes")
     return branch
 
 
-def diff(folder: Path, spark: SparkSession, count: int) -> Figures:
+def diff(folder: Path, spark: SparkSession, count: int) -> Iterator[Figures]:
     """All rows of a full diff, as Parquet."""
     repo = opened(folder, spark, count)
-    with_tree(repo, "base", count, "0")
-    with_tree(repo, "other", count, "1")
+    for name, version in (("base", "0"), ("other", "1")):
+        with_tree(opened(folder, None, count), name, count, version)
     target = str(folder / "changes")
 
     def work() -> None:
         repo.inspect(spark).changes("base", "other").write.mode("overwrite").parquet(target)
 
+    cpu = cpu_seconds()
     times = [seconds(work) for _ in range(2)]
-    return {
+    yield {
         "entries": count,
-        "rows": spark.read.parquet(target).where("type = 'changed'").count(),
         "all_s": [round(time, 1) for time in times],
-        "driver_memory": SETTINGS["memory"],
-        "peak_jvm_memory_mb": peak_jvm_memory_mb(),
+        "mean_cpu_s": round((cpu_seconds() - cpu) / len(times), 1),
+        "rows": spark.read.parquet(target).where("type = 'changed'").count(),
     }
 
 
-def merge(folder: Path, spark: SparkSession, count: int) -> Figures:
+def merge(folder: Path, spark: SparkSession, count: int) -> Iterator[Figures]:
     """The merge on a tenth of the tree and on all of it, by both engines."""
-    figures: Figures = {"entries": count, "changes": 2 * CHANGES}
-    for spread in (scattered, in_runs):
+    for engine, spread in product(("duckdb", "spark"), (in_runs, scattered)):
         for size in (count // 10, count):
-            repo = opened(folder, spark, size)
+            repo = opened(folder, None, size)
             with_tree(repo, "base", size, "0")
-            chosen = spread(size)
-            for engine in ("duckdb", "spark"):
-                figures[f"{spread.__name__}_{engine}_{size}"] = _merge(repo, chosen, engine)
-    return figures
+            sides = _sides(repo, spread(size))
+            figures = _merge(opened(folder, spark, size), sides, engine)
+            for side in sides:
+                repo.branch(side).delete()
+            yield {"entries": size, "changes": spread.__name__, "engine": engine, **figures}
 
 
 def scattered(count: int) -> list[int]:
@@ -114,13 +117,17 @@ def in_runs(count: int) -> list[int]:
     return [start + n for start in range(0, count, max(count // 100, 1)) for n in range(run)]
 
 
-def _merge(repo: lakespark.Repository, chosen: Sequence[int], engine: str) -> Figures:
-    sides = [changed(repo, name, chosen[start::2], name) for start, name in enumerate(("source", "destination"))]
+def _sides(repo: lakespark.Repository, chosen: Sequence[int]) -> list[str]:
+    """Two branches, each of which changes every other one of the chosen entries."""
+    return [changed(repo, name, chosen[n::2], name).id for n, name in enumerate(("source", "destination"))]
+
+
+def _merge(repo: lakespark.Repository, sides: Sequence[str], engine: str) -> Figures:
+    source, destination = map(repo.branch, sides)
+    cpu = cpu_seconds()
     with counted_reads() as reads:
-        elapsed = seconds(lambda: sides[0].merge_into(sides[1], engine=engine))
-    for side in sides:
-        side.delete()
-    return {"merge_s": round(elapsed, 1), "range_reads": sum(reads), "ranges": len(set(reads))}
+        elapsed = seconds(lambda: source.merge_into(destination, engine=engine))
+    return {"merge_s": round(elapsed, 1), "cpu_s": round(cpu_seconds() - cpu, 1), "range_reads": sum(reads)}
 
 
 @contextmanager
@@ -142,7 +149,7 @@ def counted_reads() -> Iterator[list[int]]:
         yield reads
 
 
-def opened(folder: Path, spark: SparkSession, count: int) -> lakespark.Repository:
+def opened(folder: Path, spark: SparkSession | None, count: int) -> lakespark.Repository:
     """The repository for trees of a size."""
     lake = lakespark.Lake(folder / "lake", spark=spark)
     name = f"entries-{count}"
@@ -164,7 +171,8 @@ def main(argv: list[str]) -> int:
             nullcontext(args.folder) if args.folder else fresh_folder() as folder,
             session(folder, **SETTINGS) as spark,
         ):
-            report(f"large-{name}", BENCHMARKS[name](folder, spark, args.entries))
+            for figures in BENCHMARKS[name](folder, spark, args.entries):
+                report(f"large-{name}", {**figures, **SETTINGS, "peak_jvm_memory_mb": peak_jvm_memory_mb()})
     return 0
 
 

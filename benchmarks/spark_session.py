@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,12 +38,26 @@ def session(folder: Path, *, memory: str = "2g", partitions: int = 2) -> Iterato
 
 def peak_jvm_memory_mb() -> int | None:
     """Largest resident size of the JVM that this process has started, where Linux tells."""
-    for child in _children(os.getpid()):
-        status = Path(f"/proc/{child}/status").read_text()
-        found = re.search(r"^Name:\s+java$.*^VmHWM:\s+(\d+) kB$", status, re.MULTILINE | re.DOTALL)
-        if found:
-            return int(found[1]) // 1024
-    return None
+    jvm = _jvm()
+    if jvm is None:
+        return None
+    found = re.search(r"^VmHWM:\s+(\d+) kB$", (jvm / "status").read_text(), re.MULTILINE)
+    return int(found[1]) // 1024 if found else None
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process and, where Linux tells, of the JVM that it has started."""
+    jvm, here = _jvm(), time.process_time()
+    if jvm is None:
+        return here
+    user, system = (jvm / "stat").read_text().rsplit(")", 1)[1].split()[11:13]
+    return here + (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def _jvm() -> Path | None:
+    """The folder of /proc of the JVM that this process has started."""
+    processes = (Path(f"/proc/{child}") for child in _children(os.getpid()))
+    return next((process for process in processes if (process / "comm").read_text() == "java\n"), None)
 
 
 def _children(process: int) -> Iterator[int]:

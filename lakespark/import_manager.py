@@ -188,7 +188,7 @@ class ImportManager:
         state = check_clean(opened, self._branch).state  # now, rather than after a long listing
         protection.check(opened, self._branch, state, "commit")
         base = opened.tree(commit_record(opened, state.commit_id))
-        engine = opened.engine(self._engine, base.ranges)
+        engine = opened.engine(self._engine, base.ranges, imports.most_objects(self._sources, opened))
         found = imports.find(self._sources, imports.Finding(opened, engine, self._reader(engine, run), run.found))
         run.checked(found)
         return imports.land(

@@ -33,6 +33,11 @@ _GLOB = re.compile(r"([\\{}\[\]*?])")
 _LISTING_SETTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _LISTING_TASKS = "64"
 _listing = threading.Lock()
+_PLAIN_LOCAL_FILES = {
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "fs.file.impl.disable.cache": "true",
+}
+"""In a local folder without a checksum file beside each file, for which Hadoop would start three processes more."""
 _RANGE_FOLDER = re.compile(r"range_number=([0-9]+)/")
 
 _ENCODED_METADATA = """(
@@ -61,7 +66,6 @@ select
     sum(size_bytes) as size_bytes
 from {numbered}
 group by range_number
-order by range_number
 """
 
 
@@ -129,14 +133,19 @@ class SparkEngine:
         return named.join(self.frame(numbers), "file").select(*columns, "range_number")
 
     def number_ranges(self, paths: Frame, max_paths: Sequence[str]) -> Frame:
+        if not max_paths:
+            return paths.withColumn("range_number", lit(0).cast(LongType()))
         schema = StructType([*paths.schema.fields, StructField("range_number", LongType())])
         return paths.mapInArrow(_numbering(list(max_paths)), schema)
 
     def write_ranges(self, rows: Frame, threshold: str, reuse: Mapping[str, RangeRef]) -> list[RangeRef]:
-        entries = self.keep(rows.select(*ENTRY_COLUMNS))
-        cuts = self.collect(self.query(f"select path from {{rows}} where md5(path) < '{threshold}'", rows=entries))
-        numbered = self.keep(self.number_ranges(entries, sorted(cuts["path"].to_pylist())))
-        described = self.collect(self.query(_DESCRIBE_RANGES, numbered=numbered)).to_pylist()
+        cuts = self.collect(self.query(f"select path from {{rows}} where md5(path) < '{threshold}'", rows=rows))
+        numbered = self.keep(self.number_ranges(rows.select(*ENTRY_COLUMNS), sorted(cuts["path"].to_pylist())))
+        # sorted here: Spark would make all of it twice, once to find out where to cut its partitions
+        described = sorted(
+            self.collect(self.query(_DESCRIBE_RANGES, numbered=numbered)).to_pylist(),
+            key=lambda row: row["range_number"],
+        )
         fresh = [row["range_number"] for row in described if row["range_id"] not in reuse]
         files = self._write(numbered.where(numbered["range_number"].isin(fresh)), len(fresh)) if fresh else {}
         return [
@@ -165,14 +174,13 @@ class SparkEngine:
             .write.partitionBy("range_number")
             .option("compression", "zstd")
             .option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+            .options(**_PLAIN_LOCAL_FILES)
             .parquet(f"{self._root}/{folder}")
         )
-        written = self._session.read.parquet(f"{self._root}/{folder}").inputFiles()
-        hashed = (
-            self._session.read.format("binaryFile")
-            .load([escaped(_decoded(file)) for file in written])
-            .selectExpr("path", "sha2(content, 256) as sha256")
-        )
+        with _few_listing_tasks(self._session):
+            written = self._session.read.schema(self._entry_type).parquet(f"{self._root}/{folder}").inputFiles()
+            contents = self._session.read.format("binaryFile").load([escaped(_decoded(file)) for file in written])
+        hashed = contents.selectExpr("path", "sha2(content, 256) as sha256")
         files = {}
         for row in self.collect(hashed).to_pylist():
             key = folder + "/" + row["path"].rsplit(folder + "/", 1)[1]

@@ -44,7 +44,7 @@ def commit(
         state = before.state
         head = commit_record(repository, state.commit_id)
         base = repository.tree(head)
-        run = repository.engine(engine, base.ranges)
+        run = repository.engine(engine, *staged.reach(before, base))
         # allow_empty also takes in new addresses of equal contents, so nothing is reused then
         reuse = {} if allow_empty else base.by_id
         tree = trees.apply_changes(run, base, staged.changes(run, before, base), reuse)

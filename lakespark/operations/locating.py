@@ -63,7 +63,7 @@ def _paths_by_commit(repository: OpenRepository, engine: Engine, addresses: pa.T
     ranges: dict[str, RangeRef] = {}
     commits: dict[str, list[str]] = {}
     records = commits_of(repository)
-    for record in read_ahead(repository, records):
+    for record in read_ahead(records, repository.tree):
         for ref in repository.tree(record).ranges:
             ranges.setdefault(ref.file, ref)
             commits.setdefault(ref.file, []).append(record.commit.id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import threading
 from collections.abc import Mapping
 from functools import cached_property, lru_cache
@@ -117,12 +118,16 @@ class OpenRepository:
         """Whether Spark was asked for by name: in a call, or else for the whole lake."""
         return (name or self._engine_name) == "spark"
 
-    def engine(self, name: EngineName | None = None, ranges: tuple[RangeRef, ...] = ()) -> Engine:
-        """The engine for work on ``ranges``, by name or, for ``auto``, by the number of their entries."""
+    def engine(
+        self, name: EngineName | None = None, ranges: tuple[RangeRef, ...] = (), rows: int | None = None
+    ) -> Engine:
+        """The engine for work on ``ranges``, by name or, for ``auto``, by the number of their entries.
+
+        ``rows``: no more than so many are laid over the ranges, and most of these stay unread if that is few.
+        """
         name = name or self._engine_name
         if name == "auto":
-            is_large = sum(ref.count for ref in ranges) > SPARK_ENTRIES
-            name = "spark" if is_large and self._spark_session is not None else "duckdb"
+            name = "spark" if self._spark_session is not None and is_large(ranges, rows) else "duckdb"
         if name == "duckdb":
             return self.local_engine
         if name == "spark":
@@ -170,3 +175,12 @@ class OpenRepository:
         start = f"{root.path}/" if root.path else ""
         is_inside = (found.scheme, found.bucket) == (root.scheme, root.bucket) and found.path.startswith(start)
         return found.path[len(start) :] if is_inside else physical_address
+
+
+def is_large(ranges: tuple[RangeRef, ...], rows: int | None = None) -> bool:
+    """Whether there may be more than ``SPARK_ENTRIES`` entries to work on. ``rows``: as ``OpenRepository.engine``.
+
+    A row touches two ranges if it deletes a cut, else one.
+    """
+    counts = [ref.count for ref in ranges]
+    return (sum(counts) if rows is None else rows + sum(heapq.nlargest(2 * rows, counts))) > SPARK_ENTRIES

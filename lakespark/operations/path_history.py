@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -16,11 +17,14 @@ from lakespark.entries import ENTRY_SCHEMA
 from lakespark.model import CommitRecord
 from lakespark.operations import resolve, trees
 from lakespark.operations.opened import OpenRepository
-from lakespark.tree.metarange import Metarange, RangeRef
+from lakespark.tree.metarange import Metarange, RangeRef, read_ranges_at
 
 BATCH_ENTRIES = 2_000_000
 """In process, so many entries are compared in one query."""
+RangesOfPaths = tuple[RangeRef | None, ...]
+"""The range that holds each of several paths, or None where none does."""
 _READ_AHEAD = 48
+_LOOKS_KEPT = 4096
 _PARALLEL_READS = 16
 _SIDE_COLUMNS = inspection_sql.SIDE_COLUMNS
 _SIDE_SCHEMA = pa.schema([("commit_id", pa.string()), *(ENTRY_SCHEMA.field(name) for name in _SIDE_COLUMNS)])
@@ -51,14 +55,84 @@ def commits_of(repository: OpenRepository, reference: str | None = None) -> list
     return [record for record in commits if reached is None or record.commit.id in reached]
 
 
-def read_ahead(repository: OpenRepository, commits: Iterable[CommitRecord]) -> Iterator[CommitRecord]:
-    """The commits in their order, with their trees read some commits ahead and in parallel, into their cache."""
+def read_ahead(commits: Iterable[CommitRecord], read: Callable[[CommitRecord], object]) -> Iterator[CommitRecord]:
+    """The commits in their order, each after ``read``, which reads for some commits ahead and in parallel."""
     with ThreadPoolExecutor(_PARALLEL_READS, thread_name_prefix="lakespark") as pool:
         waiting = iter(commits)
         while chunk := list(islice(waiting, _READ_AHEAD)):
-            for _ in pool.map(repository.tree, chunk):
+            for _ in pool.map(read, chunk):
                 pass
             yield from chunk
+
+
+class RangesAt:
+    """The ranges that hold some paths in one commit after the other. Safe to share between threads."""
+
+    def __init__(self, repository: OpenRepository, paths: Sequence[str]) -> None:
+        self._repository = repository
+        self._paths = paths
+        self._nothing: RangesOfPaths = (None,) * len(paths)
+        self._read = lru_cache(_LOOKS_KEPT)(lambda ref: read_ranges_at(repository.store, ref, paths))
+
+    def after(self, record: CommitRecord) -> RangesOfPaths:
+        """Those of the commit's tree."""
+        return self._read(record.metarange)
+
+    def changed(self, record: CommitRecord) -> Iterator[tuple[str, RangeRef | None, RangeRef | None]]:
+        """The paths whose range differs from that of the first parent's tree, with that and their own."""
+        before = self._nothing
+        for parent in record.commit.parents[:1]:
+            before = self.after(resolve.commit_record(self._repository, parent))
+        for path, old, new in zip(self._paths, before, self.after(record), strict=True):
+            if (old and old.range_id) != (new and new.range_id):
+                yield path, old, new
+
+
+class PathFilter:
+    """Which commits changed one of some paths, or something below a prefix, against their first parents."""
+
+    def __init__(self, repository: OpenRepository, paths: Sequence[str], prefixes: Sequence[str]) -> None:
+        self._repository = repository
+        self._paths = paths
+        self._prefixes = prefixes
+        self._ranges = RangesAt(repository, paths)
+        self._identity = lru_cache(_LOOKS_KEPT)(self._read_identity)
+
+    def read_ahead(self, commits: Iterable[CommitRecord]) -> Iterator[CommitRecord]:
+        """The commits in their order, after reading what ``is_changed`` looks at."""
+        return read_ahead(commits, self._read)
+
+    def is_changed(self, record: CommitRecord) -> bool:
+        """Whether the commit changed one of them."""
+        return (bool(self._paths) and self._changed_path(record)) or (
+            bool(self._prefixes) and self._changed_below(record)
+        )
+
+    def _read(self, record: CommitRecord) -> None:
+        if self._paths:
+            self._ranges.after(record)
+        if self._prefixes:
+            self._repository.tree(record)
+
+    def _changed_path(self, record: CommitRecord) -> bool:
+        return any(
+            self._identity(before, path) != self._identity(after, path)
+            for path, before, after in self._ranges.changed(record)
+        )
+
+    def _changed_below(self, record: CommitRecord) -> bool:
+        repository = self._repository
+        before, after = _trees_of(repository, record)
+        run = repository.local_engine
+        return before.id != after.id and any(
+            run.collect(trees.changes_between(run, before, after, prefix)).num_rows for prefix in self._prefixes
+        )
+
+    def _read_identity(self, ref: RangeRef | None, path: str) -> str | None:
+        if ref is None:
+            return None
+        (entry,) = self._repository.local_engine.reader.entry_in_each([ref], path, ("identity",))
+        return None if entry is None else entry["identity"]
 
 
 def of_path(repository: OpenRepository, commits: Sequence[CommitRecord], path: str) -> Frame:
@@ -105,32 +179,26 @@ def namespace(repository: OpenRepository, engine: Engine) -> Frame:
 
 
 def _touched_at(repository: OpenRepository, commits: Sequence[CommitRecord], path: str) -> Iterator[Touched]:
-    at: dict[str, tuple[RangeRef, ...]] = {}
-
-    def ranges_at(commit_id: str) -> tuple[RangeRef, ...]:
-        if commit_id not in at:
-            ref = repository.tree(resolve.commit_record(repository, commit_id)).find(path)
-            at[commit_id] = () if ref is None else (ref,)
-        return at[commit_id]
-
-    for record in read_ahead(repository, commits):
-        first = record.commit.parents[:1]
-        before, after = ranges_at(first[0]) if first else (), ranges_at(record.commit.id)
-        if [ref.range_id for ref in before] != [ref.range_id for ref in after]:
-            yield Touched(record.commit.id, before, after)
+    ranges = RangesAt(repository, [path])
+    for record in read_ahead(commits, ranges.after):
+        for _, before, after in ranges.changed(record):
+            yield Touched(record.commit.id, (before,) if before else (), (after,) if after else ())
 
 
 def _touched(repository: OpenRepository, commits: Sequence[CommitRecord], prefix: str) -> Iterator[Touched]:
-    for record in read_ahead(repository, commits):
-        first = record.commit.parents[:1]
-        parent = resolve.commit_record(repository, first[0]) if first else None
-        if parent is not None and parent.commit.meta_range_id == record.commit.meta_range_id:
-            continue
-        tree = repository.tree(record)
-        before = Metarange(tree.threshold, ()) if parent is None else repository.tree(parent)
-        touched = Touched(record.commit.id, *trees.differing(before, tree, prefix))
+    for record in read_ahead(commits, repository.tree):
+        before, after = _trees_of(repository, record)
+        touched = Touched(record.commit.id, *trees.differing(before, after, prefix))
         if touched.before or touched.after:
             yield touched
+
+
+def _trees_of(repository: OpenRepository, record: CommitRecord) -> tuple[Metarange, Metarange]:
+    """The tree of a commit's first parent, empty where there is none, and its own."""
+    tree = repository.tree(record)
+    for parent in record.commit.parents[:1]:
+        return repository.tree(resolve.commit_record(repository, parent)), tree
+    return Metarange(tree.threshold, ()), tree
 
 
 def _batches(touched: Iterator[Touched], largest: int | None) -> Iterator[list[Touched]]:

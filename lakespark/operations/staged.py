@@ -93,6 +93,17 @@ def changes(engine: Engine, staged: StagedView, base: Metarange) -> Frame:
     return engine.keep(engine.query(staged_sql.NEWEST_WITH_PREFIXES, staged=engine.frame(rows), committed=committed))
 
 
+def reach(staged: StagedView, base: Metarange) -> tuple[tuple[RangeRef, ...], int | None]:
+    """Where in the tree what is staged lies, and how many paths it covers at most: None where prefixes say."""
+    rows = staged.rows()
+    if pc.any(pc.match_substring(rows["op"], "-prefix")).as_py():
+        return base.ranges, None
+    if not rows.num_rows:
+        return (), 0
+    ends = pc.min_max(rows["path"]).as_py()
+    return base.between(ends["min"], f"{ends['max']}\0"), rows.num_rows
+
+
 def uncommitted(engine: Engine, staged: StagedView, base: Metarange, prefix: str = "") -> Frame:
     """What really differs from the committed state, in order of path, with who wrote it and when."""
     found = engine.keep(trees.below(engine, changes(engine, staged, base), [prefix] if prefix else []))

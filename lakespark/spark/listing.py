@@ -52,7 +52,7 @@ class SparkReader:
 
     def listing(self, location: Location) -> DataFrame:
         """The rows of a listing. Raises ObjectNotFoundException, InvalidEntriesError."""
-        store, keys = find_files(self._repository, location)
+        store, keys, _ = find_files(self._repository, location)
         is_parquet = {key: _is_parquet(store, key) for key in keys}
         places = {key: spark_url(store.location.child(key)) for key in keys}
         with _named(InvalidEntriesError, f"the listing {location} cannot be read as Parquet or CSV"):

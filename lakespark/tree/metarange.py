@@ -10,7 +10,7 @@ import hashlib
 import io
 import secrets
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -146,13 +146,36 @@ def read_metarange(store: Store, ref: FileRef) -> Metarange:
 
 def parse_metarange(body: bytes, name: str) -> Metarange:
     """A metarange from its file's bytes. Raises CorruptFileError naming the file."""
+    threshold, columns = _parsed(body, name)
+    return Metarange(threshold, tuple(map(RangeRef, *(column.to_pylist() for column in columns))))
+
+
+def read_ranges_at(store: Store, ref: FileRef, paths: Sequence[str]) -> tuple[RangeRef | None, ...]:
+    """What a metarange finds for each path, without making values of all its ranges.
+
+    Raises MissingFileError or CorruptFileError naming the file.
+    """
+    _, columns = _parsed(read_checked(store, ref), ref.file)
+    max_paths = columns[METARANGE_SCHEMA.get_field_index("max_path")]
+    numbers = range(len(max_paths))
+
+    def at(path: str) -> RangeRef | None:
+        place = bisect_left(numbers, path, key=lambda number: max_paths[number].as_py())
+        if place == len(max_paths):
+            return None
+        found = RangeRef(*(column[place].as_py() for column in columns))
+        return None if path < found.min_path else found
+
+    return tuple(map(at, paths))
+
+
+def _parsed(body: bytes, name: str) -> tuple[str, list[pa.ChunkedArray]]:
+    """The threshold of a metarange's file and its columns. Raises CorruptFileError naming the file."""
     table = parse_parquet(body, name)
     try:
-        threshold = table.schema.metadata[b"threshold"].decode()
-        columns = [table[column].to_pylist() for column in METARANGE_SCHEMA.names]
+        return table.schema.metadata[b"threshold"].decode(), [table[column] for column in METARANGE_SCHEMA.names]
     except (KeyError, TypeError):
         raise CorruptFileError(f"metarange {name} lacks its threshold or a column") from None
-    return Metarange(threshold, tuple(RangeRef(*values) for values in zip(*columns, strict=True)))
 
 
 def read_checked(store: Store, ref: FileRef) -> bytes:

@@ -148,3 +148,15 @@ def test_the_history_of_a_path_is_what_each_commit_of_the_model_did_there(
     same(inspect.history(path), rows)
     logged = [commit.id for commit in pair.real.ref("dev").log(objects=[path])]
     assert set(logged) <= {row["commit_id"] for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("objects", "prefixes"),
+    [(["a/03", "00", "nothing"], []), ([], ["a/b/", "ü/"]), (["00"], ["a/b/"]), (["nothing"], ["none/"])],
+)
+def test_a_log_shows_what_changed_one_of_several_paths_or_prefixes(pair: Pair, objects: list[str], prefixes: list[str]):
+    rows = history_rows(pair.model, pair.commits)
+    changed = {row["commit_id"] for row in rows if row["path"] in objects or row["path"].startswith(tuple(prefixes))}
+    dev = pair.real.ref("dev")
+    whole = [commit.id for commit in dev.log()]
+    assert [commit.id for commit in dev.log(objects=objects, prefixes=prefixes)] == [c for c in whole if c in changed]

@@ -14,8 +14,8 @@ def test_the_session_is_that_of_a_server(spark):
     assert isinstance(spark, SparkSession)
 
 
-def test_spark_merges_where_workers_have_no_lakespark(spark, repo, main):
-    """The functions that they run hold all that they need."""
+def test_the_workers_have_no_lakespark(spark):
+    """So the functions that they run in the other tests hold all that they need."""
 
     def can_import(batches):
         from pyarrow import RecordBatch
@@ -30,6 +30,9 @@ def test_spark_merges_where_workers_have_no_lakespark(spark, repo, main):
 
     (row,) = spark.range(1).mapInArrow(can_import, "found string").collect()
     assert row.found == "workers have no lakespark"
+
+
+def test_spark_merges(repo, main):
     dev = repo.branch("dev").create("main")
     for branch, name in ((main, "a"), (dev, "b")):
         branch.object(name).upload(name)

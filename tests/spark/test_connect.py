@@ -39,9 +39,9 @@ def server(tmp_path_factory):
         yield server
 
 
-def check(server, folder, tests, least):
-    """Run tests on the server, from a folder and with temporary files below it; at least so many pass, and all."""
-    command = [sys.executable, "-m", "pytest", *tests, "-m", "spark", "--spark-remote", server.url]
+def check(remote, folder, tests, least):
+    """Run tests on a server, from a folder and with temporary files below it; at least so many pass, and all."""
+    command = [sys.executable, "-m", "pytest", *tests, "-m", "spark", "--spark-remote", remote]
     done = subprocess.run(
         [*map(str, command), "-p", "no:cacheprovider", "--tb=short", "--durations=5", f"--rootdir={HERE.parents[1]}"],
         cwd=folder,
@@ -55,13 +55,18 @@ def check(server, folder, tests, least):
 
 
 def test_data_goes_in_and_out_as_on_a_classic_session(server, tmp_path):
-    check(server, tmp_path, DATA, 30)
+    check(server.url, tmp_path, DATA, 30)
 
 
 def test_the_engine_gives_the_same_trees_and_tables(server, tmp_path):
-    check(server, tmp_path, ENGINE, 20)
+    check(server.url, tmp_path, ENGINE, 20)
 
 
 def test_over_s3_client_and_server_share_no_folder(server, tmp_path):
     """They have other working folders and other temporary files, and the session has no local files at all."""
-    check(server, tmp_path, [HERE / "test_s3.py"], 9)
+    check(server.url, tmp_path, [HERE / "test_s3.py"], 9)
+
+
+def test_a_builder_may_start_its_own_server(tmp_path):
+    """``remote("local[2]")``: a server with the JARs that ``configure`` asks for, whose workers are of this machine."""
+    check("local[2]", tmp_path, [HERE / "on_connect.py", "-k", "not the_workers_have_no_lakespark"], 5)

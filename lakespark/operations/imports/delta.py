@@ -38,6 +38,10 @@ class DeltaFiles:
         """The destination becomes the table."""
         return folder_prefix(self.destination)
 
+    def most_objects(self, _repository: OpenRepository) -> int | None:
+        """Nobody knows before the table's log is read."""
+        return None
+
     def rows(self, finding: Finding) -> Frame:
         """Read the table's log. Raises BadRequestException for a table whose files do not say what it holds."""
         check_outside(finding.repository, self.location)

@@ -83,6 +83,9 @@ class Source(Protocol):
     def replaces(self) -> str | None:
         """The prefix whose objects give way to what is found, or None."""
 
+    def most_objects(self, repository: OpenRepository) -> int | None:
+        """About how many objects there are at most, or None where that takes looking for them."""
+
     def rows(self, finding: Finding) -> Frame:
         """Look for the objects: a frame with the columns of ``ROW_SCHEMA``."""
 
@@ -94,6 +97,12 @@ class Found(NamedTuple):
     taken: int
     skipped: pa.Table
     left_out: int
+
+
+def most_objects(sources: Sequence[Source], repository: OpenRepository) -> int | None:
+    """About how many objects all sources have at most, or None where that takes looking for them."""
+    counts = [source.most_objects(repository) for source in sources]
+    return None if None in counts else sum(filter(None, counts))
 
 
 def find(sources: Sequence[Source], finding: Finding) -> Found:

@@ -37,26 +37,31 @@ NAMES: Mapping[str, Sequence[str]] = {
 TEXTS = ("address", "path", "bucket", "key", "checksum", "content_type", *DATA_COLUMNS)
 """Columns that may hold anything, of which only UTF-8 is text."""
 
+ROW_BYTES = 64
+"""A row of a listing takes about so many bytes: 20 to 60 compressed, 90 and more as plain CSV."""
+
 PARQUET_MAGIC, GZIP_MAGIC = b"PAR1", b"\x1f\x8b"
 _FILE = re.compile(r".*\.(parquet|csv|csv\.gz)")
 
 
 class ListingFiles(NamedTuple):
-    """The files of a listing in one store."""
+    """The files of a listing in one store, and how large they are together."""
 
     store: Store
     keys: list[str]
+    size_bytes: int
 
 
 def find_files(repository: OpenRepository, location: Location) -> ListingFiles:
     """The file at a location, or all of Parquet or CSV in the folder. Raises ObjectNotFoundException."""
     store, key = repository.contents(location.url)
-    if store.stat(key) is not None:
-        return ListingFiles(store, [key])
-    keys = sorted(file.key for file in store.list(key) if _is_listing(file.key[len(key) :]))
-    if not keys:
+    file = store.stat(key)
+    if file is not None:
+        return ListingFiles(store, [key], file.size_bytes)
+    files = [file for file in store.list(key) if _is_listing(file.key[len(key) :])]
+    if not files:
         raise ObjectNotFoundException(f"no listing at {location}: neither a file nor a folder of .parquet or .csv")
-    return ListingFiles(store, keys)
+    return ListingFiles(store, sorted(file.key for file in files), sum(file.size_bytes for file in files))
 
 
 def names_of(columns: Sequence[str]) -> dict[str, str]:

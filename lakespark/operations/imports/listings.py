@@ -12,7 +12,8 @@ from lakespark.engine import Frame
 from lakespark.errors import BadRequestException
 from lakespark.operations.data_files import folder_prefix
 from lakespark.operations.imports.found import Finding
-from lakespark.operations.imports.listing_files import listing_table
+from lakespark.operations.imports.listing_files import ROW_BYTES, find_files, listing_table
+from lakespark.operations.opened import OpenRepository
 from lakespark.storage import Location, parse_location
 
 
@@ -33,6 +34,12 @@ class Listing:
     def replaces(self) -> str | None:
         """Nothing but the objects of those paths."""
         return None
+
+    def most_objects(self, repository: OpenRepository) -> int:
+        """The rows of the table, or of the files, by their size. Raises ObjectNotFoundException."""
+        if self.location is None:
+            return 0 if self.table is None else self.table.num_rows
+        return find_files(repository, self.location).size_bytes // ROW_BYTES
 
     def rows(self, finding: Finding) -> Frame:
         """Read the listing. Raises InvalidEntriesError for columns that are missing or hold what cannot be."""

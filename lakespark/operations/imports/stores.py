@@ -11,6 +11,7 @@ from lakespark.engine import Frame
 from lakespark.operations.data_files import folder_prefix
 from lakespark.operations.imports.found import Finding, check_outside
 from lakespark.operations.imports.store_reader import file_at
+from lakespark.operations.opened import OpenRepository
 from lakespark.storage import Location
 
 
@@ -25,6 +26,10 @@ class Prefix:
     def replaces(self) -> str | None:
         """The destination becomes what lies below the location."""
         return folder_prefix(self.destination)
+
+    def most_objects(self, _repository: OpenRepository) -> int | None:
+        """Nobody knows before they are listed."""
+        return None
 
     def rows(self, finding: Finding) -> Frame:
         """List it. Raises ObjectNotFoundException if there is nothing at all."""
@@ -47,6 +52,10 @@ class SingleObject:
     def replaces(self) -> str | None:
         """Nothing but the object of that path."""
         return None
+
+    def most_objects(self, _repository: OpenRepository) -> int:
+        """One."""
+        return 1
 
     def rows(self, finding: Finding) -> Frame:
         """Look it up. Raises ObjectNotFoundException."""
