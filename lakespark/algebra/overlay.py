@@ -11,6 +11,12 @@ select {_ENTRY} from {{changes}} where op = 'put'
 """
 """The entries after the changes, in no particular order."""
 
+WITHIN = """
+select c.* from {changes} c cross join {limits} l
+where (l.after is null or c.path > l.after) and (l.upto is null or c.path <= l.upto)
+"""
+"""The changes above ``after``, up to ``upto``, the only row of ``limits``. Null: no limit."""
+
 TOUCHED = """
 select
     c.range_number,

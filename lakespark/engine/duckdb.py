@@ -89,6 +89,7 @@ class DuckDBEngine:
     """Frames are Arrow tables, or queries over such; results keep the order of their query."""
 
     name = "duckdb"
+    entries_at_once: int | None = 1_000_000
 
     def __init__(self, store: Store, background: Background | None = None) -> None:
         """``background`` writes small trees; whoever passes one waits for it before something names them."""

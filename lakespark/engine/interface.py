@@ -24,6 +24,8 @@ class Engine(Protocol):
     """The primitives that the operations are made of."""
 
     name: str
+    entries_at_once: int | None
+    """About so many entries of a tree should be written anew in one piece; None: as many as there are."""
 
     def frame(self, table: pa.Table) -> Frame:
         """An Arrow table as a frame."""

@@ -78,6 +78,7 @@ class SparkEngine:
     """
 
     name = "spark"
+    entries_at_once: int | None = None
 
     def __init__(self, session: SparkSession, store: Store, *, lasting: bool = False) -> None:
         self._session = session

@@ -36,7 +36,7 @@ class _Steps:
 
     def __init__(self, engine: DuckDBEngine, base: Metarange, changes: pa.Table) -> None:
         self._engine = engine
-        touched = [base.ranges[number] for number in sorted(trees.touched_by(engine, base, changes))]
+        touched = [base.ranges[number] for number in sorted(trees.touched_by(engine, base, changes).numbers)]
         rows = engine.query(
             in_steps_sql.OVERLAY_IN_STEPS, base=engine.read_ranges(touched, ENTRY_COLUMNS), changes=changes
         )

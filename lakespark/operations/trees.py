@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -67,18 +68,57 @@ def apply_changes(engine: Engine, base: Metarange, changes: Frame, reuse: Mappin
     written: that range is taken.
     """
     touched = touched_by(engine, base, changes)
-    rows = engine.query(
-        overlay_sql.OVERLAY,
-        base=engine.read_ranges([base.ranges[number] for number in sorted(touched)], ENTRY_COLUMNS),
-        changes=changes,
-    )
-    written = engine.write_ranges(rows, base.threshold, reuse)
-    kept = [ref for number, ref in enumerate(base.ranges) if number not in touched]
+    stretches = list(_stretches(base, touched, engine.entries_at_once))
+    if len(stretches) > 1:
+        changes = engine.keep(changes)
+    written: list[RangeRef] = []
+    for stretch in stretches:
+        rows = engine.query(
+            overlay_sql.OVERLAY,
+            base=engine.read_ranges([base.ranges[number] for number in stretch.numbers], ENTRY_COLUMNS),
+            changes=changes if len(stretches) == 1 else _within(engine, changes, stretch),
+        )
+        written += engine.write_ranges(rows, base.threshold, reuse)
+    kept = [ref for number, ref in enumerate(base.ranges) if number not in touched.numbers]
     return Metarange(base.threshold, tuple(sorted(kept + written, key=lambda ref: ref.min_path)))
 
 
-def touched_by(engine: Engine, base: Metarange, changes: Frame) -> frozenset[int]:
-    """Which ranges of a tree changes have written anew, by their numbers."""
+class Touched(NamedTuple):
+    """Ranges of a tree that must be written anew, by their numbers, and those among them that lose their last path."""
+
+    numbers: frozenset[int]
+    without_cut: frozenset[int]
+
+
+class _Stretch(NamedTuple):
+    """Touched ranges, and where the changes to them lie: above ``after``, up to ``upto``. None: no limit."""
+
+    numbers: Sequence[int]
+    after: str | None
+    upto: str | None
+
+
+def _stretches(base: Metarange, touched: Touched, most_entries: int | None) -> Iterator[_Stretch]:
+    """The touched ranges in pieces that can be written one by one: each but the last ends with a cut that stays."""
+    numbers: list[int] = []
+    after, entries = None, 0
+    for number in sorted(touched.numbers):
+        numbers.append(number)
+        entries += base.ranges[number].count
+        ends = number not in touched.without_cut and number + 1 < len(base.ranges)
+        if most_entries is not None and entries >= most_entries and ends:
+            yield _Stretch(numbers, after, base.max_paths[number])
+            numbers, after, entries = [], base.max_paths[number], 0
+    yield _Stretch(numbers, after, None)
+
+
+def _within(engine: Engine, changes: Frame, stretch: _Stretch) -> Frame:
+    limits = pa.table({"after": pa.array([stretch.after], pa.string()), "upto": pa.array([stretch.upto], pa.string())})
+    return engine.query(overlay_sql.WITHIN, changes=changes, limits=engine.frame(limits))
+
+
+def touched_by(engine: Engine, base: Metarange, changes: Frame) -> Touched:
+    """Which ranges of a tree changes have written anew."""
     paths = engine.query("select path, op from {changes}", changes=changes)
     numbered = engine.number_ranges(paths, base.max_paths)
     ranges = pa.table(
@@ -88,4 +128,5 @@ def touched_by(engine: Engine, base: Metarange, changes: Frame) -> frozenset[int
         }
     )
     hit = engine.collect(engine.query(overlay_sql.TOUCHED, changes=numbered, ranges=engine.frame(ranges))).to_pylist()
-    return base.touched([row["range_number"] for row in hit], [row["range_number"] for row in hit if row["loses_cut"]])
+    without_cut = frozenset(row["range_number"] for row in hit if row["loses_cut"])
+    return Touched(base.touched([row["range_number"] for row in hit], without_cut), without_cut)

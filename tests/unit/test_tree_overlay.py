@@ -62,12 +62,16 @@ def trees_and_changes(draw):
 
 
 @settings(max_examples=60, deadline=None)
-@given(trees_and_changes())
-def test_the_tree_depends_on_the_contents_and_untouched_ranges_keep_their_files(drawn):
-    """Ranges, ids, limits, counts and sizes as in the model, and the model's idea of what is not written again."""
+@given(trees_and_changes(), st.sampled_from([1, 4, 1_000_000]))
+def test_the_tree_depends_on_the_contents_and_untouched_ranges_keep_their_files(drawn, at_once):
+    """Ranges, ids, limits, counts and sizes as in the model, and the model's idea of what is not written again.
+
+    However many entries are written at once.
+    """
     mean, entries, steps = drawn
     store = open_store(f"memory://overlay-{next(_numbers)}")
     engine, threshold = DuckDBEngine(store), threshold_for(mean)
+    engine.entries_at_once = at_once
     tree, now = Metarange(threshold, ()), {}
     for changes in [entries, *steps]:
         before, kept = tree, {run.id for run in untouched(modelled(tree, now), changes)}
@@ -84,6 +88,18 @@ def test_the_tree_depends_on_the_contents_and_untouched_ranges_keep_their_files(
         found = {path: identity for path, identity, _ in entries_of(engine.read_ranges(tree.ranges, ENTRY_COLUMNS))}
         assert list(found.items()) == [(path, entry.identity) for path, entry in now.items()]
         assert read_metarange(store, write_metarange(store.put, tree)) == tree
+
+
+@pytest.mark.parametrize("at_once", [1, 4])
+def test_a_range_that_loses_its_cut_is_written_together_with_the_next(at_once):
+    """Though no more entries should be written at once."""
+    entry = Entry("data/somewhere/1", 1, "etag:x", "text/plain", ())
+    engine = DuckDBEngine(open_store(f"memory://overlay-{next(_numbers)}"))
+    full = write(engine, Metarange(threshold_for(3), ()), {f"{number:03d}": entry for number in range(100)})
+    changes = {full.max_paths[4]: None, full.max_paths[7]: None, "050": entry}
+    expected = write(engine, full, changes)
+    engine.entries_at_once = at_once
+    assert write(engine, full, changes).id == expected.id
 
 
 @settings(max_examples=60, deadline=None)
