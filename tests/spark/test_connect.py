@@ -45,7 +45,7 @@ def check(remote, folder, tests, least):
     done = subprocess.run(
         [*map(str, command), "-p", "no:cacheprovider", "--tb=short", "--durations=5", f"--rootdir={HERE.parents[1]}"],
         cwd=folder,
-        env=os.environ | {"TMPDIR": str(folder)},
+        env=os.environ | {"TMPDIR": str(folder), "SPARK_TESTING": "1"},  # a free port for a server that is started
         capture_output=True,
         text=True,
     )
