@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +18,13 @@ from lakespark.algebra import changes as changes_sql
 from lakespark.algebra import in_steps as in_steps_sql
 from lakespark.algebra import three_way as three_way_sql
 from lakespark.engine import Frame
-from lakespark.engine.duckdb import DuckDBEngine
 from lakespark.entries import ENTRY_COLUMNS, IDENTITY_COLUMNS
 from lakespark.operations import trees
 from lakespark.operations.tree_steps import apply_in_steps
 from lakespark.tree.metarange import Metarange, RangeRef
+
+if TYPE_CHECKING:
+    from lakespark.engine.duckdb import DuckDBEngine
 
 
 @dataclass(frozen=True)

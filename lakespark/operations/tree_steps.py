@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from lakespark.algebra import in_steps as in_steps_sql
-from lakespark.engine.duckdb import DuckDBEngine
 from lakespark.entries import ENTRY_COLUMNS
 from lakespark.operations import trees
 from lakespark.tree.metarange import Metarange, RangeRef
+
+if TYPE_CHECKING:
+    from lakespark.engine.duckdb import DuckDBEngine
 
 _FOR_EVER = np.iinfo(np.int64).max
 

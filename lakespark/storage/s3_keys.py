@@ -7,7 +7,7 @@ on some of them, and takes others for another key.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import Any
 
@@ -64,7 +64,7 @@ class S3Keys:
         found = self._call("look up", key, "head_object")
         if found is None:
             return None
-        return StoredFile(key, found["ContentLength"], found["LastModified"].timestamp(), found.get("ETag"))
+        return StoredFile(key, found["ContentLength"], found["LastModified"].timestamp(), _etag(found))
 
     def list(self, prefix: str) -> Iterator[StoredFile]:
         """Every object below the folder ``prefix``, by the key that it has."""
@@ -76,7 +76,7 @@ class S3Keys:
             for page in pages:
                 for found in page.get("Contents", ()):
                     key = found["Key"][len(self._start) :]
-                    yield StoredFile(key, found["Size"], found["LastModified"].timestamp(), found.get("ETag"))
+                    yield StoredFile(key, found["Size"], found["LastModified"].timestamp(), _etag(found))
         except (BotoCoreError, ClientError) as error:
             raise self._failed("list", prefix, error) from None
 
@@ -155,3 +155,8 @@ def _kind(error: Exception) -> str:
     if isinstance(error, exceptions.ReadTimeoutError):
         return "; kind: Timeout"
     return "; HTTP error" if isinstance(error, exceptions.HTTPClientError) else ""
+
+
+def _etag(found: Mapping[str, Any]) -> str | None:
+    etag: str | None = found.get("ETag")
+    return etag and etag.strip('"')
