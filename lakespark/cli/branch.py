@@ -16,7 +16,7 @@ from lakespark.cli.parameters import (
     repository_uri,
     yes_option,
 )
-from lakespark.cli.session import Session, landed_before, ref_of, ref_states
+from lakespark.cli.session import Session, landed_before, ref_of, ref_states, show_made
 from lakespark.cli.verbs import Verbs
 from lakespark.errors import BadRequestException
 from lakespark.uri import LakeUri
@@ -136,11 +136,7 @@ def revert(
     REF is a ref expression, or its URI. A conflict is reported as a merge does.
     """
     target, key = session.branch(uri), given["idempotency_key"]
-    is_repeated = landed_before(target, key, "revert") is not None
-    made = target.revert(ref_of(ref, uri), parent_number, **given, **how)
-    if is_repeated:
-        session.output.message(text.repeated(key))
-    session.output.value({**made._asdict(), "repeated": is_repeated}, text.commit(made))
+    show_made(session, target, key, "revert", lambda: target.revert(ref_of(ref, uri), parent_number, **given, **how))
 
 
 @branch.command()

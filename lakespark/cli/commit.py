@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from lakespark.cli import text
 from lakespark.cli.parameters import committing_options, idempotency_key_option, ref_uri
-from lakespark.cli.session import Session, landed_before
+from lakespark.cli.session import Session, show_made
 from lakespark.cli.verbs import Verb
 from lakespark.uri import LakeUri
 
@@ -23,9 +22,5 @@ def commit(
     session: Session, /, *, uri: LakeUri, message: str, idempotency_key: str | None, how: dict[str, Any]
 ) -> None:
     """Commit what is uncommitted on a branch."""
-    branch = session.branch(uri)
-    is_repeated = landed_before(branch, idempotency_key, "commit") is not None
-    made = branch.commit(message, idempotency_key=idempotency_key, **how).get_commit()
-    if is_repeated:
-        session.output.message(text.repeated(idempotency_key))
-    session.output.value({**made._asdict(), "repeated": is_repeated}, text.commit(made))
+    branch, key = session.branch(uri), idempotency_key
+    show_made(session, branch, key, "commit", lambda: branch.commit(message, idempotency_key=key, **how).get_commit())

@@ -8,7 +8,7 @@ import click
 
 from lakespark.cli import text
 from lakespark.cli.parameters import idempotency_key_option, merging_options, ref_uri, ref_uris
-from lakespark.cli.session import Session, landed_before, ref_of, same_repository
+from lakespark.cli.session import Session, ref_of, same_repository, show_made
 from lakespark.cli.verbs import Verb
 from lakespark.errors import BadRequestException, NothingToMergeError
 from lakespark.uri import LakeUri
@@ -89,9 +89,5 @@ def cherry_pick(
     BRANCH is its name, or its URI. A conflict is reported as a merge does.
     """
     target = session.repository(source).branch(ref_of(branch, source))
-    key = given["idempotency_key"]
-    is_repeated = landed_before(target, key, "cherry-pick") is not None
-    made = target.cherry_pick(source.ref or "", parent_number, **given, **how)
-    if is_repeated:
-        session.output.message(text.repeated(key))
-    session.output.value({**made._asdict(), "repeated": is_repeated}, text.commit(made))
+    key, ref = given["idempotency_key"], source.ref or ""
+    show_made(session, target, key, "cherry-pick", lambda: target.cherry_pick(ref, parent_number, **given, **how))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from lakespark.uri import LakeUri, parse_ref
 if TYPE_CHECKING:
     from lakespark.branch import Branch
     from lakespark.lake import Lake
-    from lakespark.model import Operation, RefState
+    from lakespark.model import Commit, Operation, RefState
     from lakespark.reference import Reference
     from lakespark.repository import Repository
 
@@ -75,6 +76,17 @@ def landed_before(ref: Reference, key: str | None, verb: str) -> Operation | Non
     from lakespark.operations import commit
 
     return commit.landed_before(ref.repository.opened, key, verb, ref.id)
+
+
+def show_made(session: Session, branch: Branch, key: str | None, verb: str, make: Callable[[], Commit]) -> None:
+    """Have a commit made under an idempotency key, if any, and print it, and whether it was made before."""
+    from lakespark.cli import text
+
+    is_repeated = landed_before(branch, key, verb) is not None
+    made = make()
+    if is_repeated:
+        session.output.message(text.repeated(key))
+    session.output.value({**made._asdict(), "repeated": is_repeated}, text.commit(made))
 
 
 def ref_states(repository: Repository) -> dict[str, RefState]:

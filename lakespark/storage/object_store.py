@@ -26,7 +26,7 @@ from lakespark.storage.location import Location
 from lakespark.storage.options import StorageOptions
 from lakespark.storage.retries import Retries
 from lakespark.storage.s3_keys import S3Keys, has_boto3, is_odd
-from lakespark.storage.store import PresignedUrl, StoredFile, Writer, check_presigned_seconds
+from lakespark.storage.store import PresignedUrl, StoredFile, Writer, check_presigned_seconds, plain_etag
 
 PART_BYTES = 16 << 20
 """Streams are cut into parts of so many bytes. S3 takes 10,000 parts: 156 GiB an object."""
@@ -286,8 +286,7 @@ class ObjectStore:
 
 
 def _stored_file(key: str, meta: Any) -> StoredFile:
-    etag = meta["e_tag"]  # in quotes, but for Azure's listings
-    return StoredFile(key, meta["size"], meta["last_modified"].timestamp(), etag and etag.strip('"'))
+    return StoredFile(key, meta["size"], meta["last_modified"].timestamp(), plain_etag(meta["e_tag"]))
 
 
 class _StreamWriter:

@@ -7,7 +7,7 @@ on some of them, and takes others for another key.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
@@ -17,7 +17,7 @@ from lakespark.storage.credentials import Credentials
 from lakespark.storage.failures import Answer, failure
 from lakespark.storage.location import Location
 from lakespark.storage.options import StorageOptions
-from lakespark.storage.store import StoredFile
+from lakespark.storage.store import StoredFile, plain_etag
 
 _ODD = re.compile(r"(^|/)(/|\.\.?(/|$))|/$|[\x00-\x1f\x7f]")
 _ABSENT = {"404", "NoSuchKey", "NotFound"}
@@ -64,7 +64,7 @@ class S3Keys:
         found = self._call("look up", key, "head_object")
         if found is None:
             return None
-        return StoredFile(key, found["ContentLength"], found["LastModified"].timestamp(), _etag(found))
+        return StoredFile(key, found["ContentLength"], found["LastModified"].timestamp(), plain_etag(found.get("ETag")))
 
     def list(self, prefix: str) -> Iterator[StoredFile]:
         """Every object below the folder ``prefix``, by the key that it has."""
@@ -76,7 +76,8 @@ class S3Keys:
             for page in pages:
                 for found in page.get("Contents", ()):
                     key = found["Key"][len(self._start) :]
-                    yield StoredFile(key, found["Size"], found["LastModified"].timestamp(), _etag(found))
+                    etag = plain_etag(found.get("ETag"))
+                    yield StoredFile(key, found["Size"], found["LastModified"].timestamp(), etag)
         except (BotoCoreError, ClientError) as error:
             raise self._failed("list", prefix, error) from None
 
@@ -155,8 +156,3 @@ def _kind(error: Exception) -> str:
     if isinstance(error, exceptions.ReadTimeoutError):
         return "; kind: Timeout"
     return "; HTTP error" if isinstance(error, exceptions.HTTPClientError) else ""
-
-
-def _etag(found: Mapping[str, Any]) -> str | None:
-    etag: str | None = found.get("ETag")
-    return etag and etag.strip('"')

@@ -6,7 +6,7 @@ Keys are made by lakespark (ASCII letters, digits and ``/ - _ . =``), so no stor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 from lakespark.errors import BadRequestException
@@ -79,6 +79,17 @@ class Store(Protocol):
 
     def open_writer(self, key: str) -> Writer:
         """Stream into a file that shows up when the writer is closed."""
+
+
+def plain_etag(etag: str | None) -> str | None:
+    """An ETag without the quotes that it has in answers, but for Azure's listings."""
+    return etag and etag.strip('"')
+
+
+def list_exactly(store: Store, prefix: str) -> Iterator[StoredFile]:
+    """As ``Store.list``, by the very keys that anybody may have given, if the store has a way of its own to."""
+    list_files: Callable[[str], Iterator[StoredFile]] = getattr(store, "list_exactly", store.list)
+    return list_files(prefix)
 
 
 def check_presigned_seconds(seconds: int) -> None:

@@ -10,6 +10,7 @@ from lakespark.operations import creation
 from lakespark.operations.fsck.report import Finding
 from lakespark.operations.fsck.run import RESTORE, Run
 from lakespark.storage.probe import PROBE_KEY
+from lakespark.storage.store import list_exactly
 from lakespark.tables.catalog import Catalog
 
 _ROOT = "_lakespark"
@@ -69,9 +70,8 @@ def foreign_files(run: Run) -> Iterator[Finding]:
 
     A probe that a killed process, or one that may not delete, has left there is lakespark's.
     """
-    list_files = getattr(run.store, "list_exactly", run.store.list)
     try:
-        for file in list_files(_ROOT):
+        for file in list_exactly(run.store, _ROOT):
             name = file.key.removeprefix(f"{_ROOT}/")
             is_ours = file.key == PROBE_KEY or _OURS.fullmatch(name)
             is_folder = file.key.endswith("/") and not file.size_bytes

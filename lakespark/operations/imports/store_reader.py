@@ -19,7 +19,7 @@ from lakespark.operations.imports.found import FILE_SCHEMA, OnFound, completed
 from lakespark.operations.imports.listing_files import find_files, read_files
 from lakespark.operations.opened import OpenRepository
 from lakespark.storage import Location
-from lakespark.storage.store import StoredFile
+from lakespark.storage.store import StoredFile, list_exactly
 
 TOLD_EVERY = 1000
 _MD5 = re.compile(r"[0-9a-fA-F]{32}")
@@ -54,8 +54,7 @@ class StoreReader:
     def _list(self, location: Location, files: _Files) -> None:
         store = self._repository.foreign_store(Location(location.scheme, location.bucket, ""))
         start = len(location.path) + 1 if location.path else 0
-        list_files = getattr(store, "list_exactly", store.list)
-        for file in list_files(location.path):
+        for file in list_exactly(store, location.path):
             files.add_stored(file.key[start:], file, location.scheme)
         files.take_out_markers(location)
 
